@@ -1,0 +1,28 @@
+"""What changed between two trees: files, kernels, and the reasons why a kernel counts as changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeReason:
+    """Why a kernel counts as changed."""
+
+    what: str
+    """`kernel`, `helper`, `constant`, `launcher`, `schema`, `reference`, `config`, `named`."""
+    name: str
+    """Its name, such as `_load_tile`."""
+    file: str
+    """Where it is, from the root."""
+
+    def __str__(self) -> str:
+        match self.what:
+            case "kernel":
+                return "the kernel itself"
+            case "schema":
+                return f"its schema {self.file}"
+            case "named":
+                return "named on the command line"
+            case _:
+                return f"{self.what} `{self.name}` in {self.file}"

@@ -1,0 +1,176 @@
+"""The dtypes of format 1: sizes, float parameters, and exact conversion to and from bytes.
+
+Arrays of `bfloat16` and `float8_*` are held as `ml_dtypes` arrays. Encoding rounds to nearest even
+by integer operations on the bits of a float64, so that the bytes are the same everywhere.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+F64 = npt.NDArray[np.float64]
+
+
+class Kind(enum.Enum):
+    """The family of a dtype."""
+
+    BOOL = "bool"
+    """Truth values, one byte each."""
+    INT = "int"
+    """Signed integers."""
+    UINT = "uint"
+    """Unsigned integers."""
+    FLOAT = "float"
+    """Binary floating point."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DType:
+    """One dtype of the format."""
+
+    name: str
+    """Its name in schemas, case texts and torch."""
+    kind: Kind
+    """Its family."""
+    bits: int
+    """Bits of one element in memory."""
+    storage: np.dtype[Any]
+    """How NumPy holds it."""
+    precision: int = 0
+    """Bits of the significand with the hidden one (24 for float32); 0 for integers."""
+    min_exponent: int = 0
+    """Exponent of the smallest normal number, 2**min_exponent; 0 for integers."""
+    largest: float = 0.0
+    """The largest finite value."""
+    has_inf: bool = False
+    """Whether infinities exist (not in float8_e4m3fn and the fnuz types)."""
+    has_zero: bool = True
+    """Whether zero exists (not in float8_e8m0fnu)."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        """Whether this is a floating-point dtype."""
+        return self.kind is Kind.FLOAT
+
+    @property
+    def unit_roundoff(self) -> float:
+        """Half an ulp at one: 2**-precision (2**-24 for float32)."""
+        return 2.0**-self.precision
+
+    @property
+    def integer_range(self) -> tuple[int, int]:
+        """The smallest and largest integer of an integer or bool dtype."""
+        if self.kind is Kind.BOOL:
+            return (0, 1)
+        info = np.iinfo(self.storage)
+        return (int(info.min), int(info.max))
+
+
+def _int(name: str, kind: Kind) -> DType:
+    storage = np.dtype(name)
+    return DType(name=name, kind=kind, bits=storage.itemsize * 8, storage=storage)
+
+
+def _float(name: str, storage: Any, has_inf: bool, has_zero: bool = True) -> DType:
+    held = np.dtype(storage)
+    info = ml_dtypes.finfo(held)
+    return DType(
+        name=name, kind=Kind.FLOAT, bits=held.itemsize * 8, storage=held,
+        precision=int(info.nmant) + 1, min_exponent=int(info.minexp), largest=float(info.max),
+        has_inf=has_inf, has_zero=has_zero,
+    )  # fmt: skip
+
+
+def _table() -> dict[str, DType]:
+    rows = [DType(name="bool", kind=Kind.BOOL, bits=8, storage=np.dtype(np.bool_))]
+    rows += [_int(f"int{n}", Kind.INT) for n in (8, 16, 32, 64)]
+    rows += [_int(f"uint{n}", Kind.UINT) for n in (8, 16, 32, 64)]
+    rows += [_float("float16", np.float16, True), _float("float32", np.float32, True)]
+    rows += [_float("float64", np.float64, True), _float("bfloat16", ml_dtypes.bfloat16, True)]
+    rows += [_float("float8_e4m3fn", ml_dtypes.float8_e4m3fn, False)]
+    rows += [_float("float8_e5m2", ml_dtypes.float8_e5m2, True)]
+    rows += [_float("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, False)]
+    rows += [_float("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, False)]
+    rows += [_float("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, False, has_zero=False)]
+    return {row.name: row for row in rows}
+
+
+DTYPES: Mapping[str, DType] = MappingProxyType(_table())
+"""Every dtype of format 1 by name."""
+
+
+def to_float64(array: Array) -> F64:
+    """Return the values of any array of a format dtype as float64 (exact, but for 64-bit ints)."""
+    return np.asarray(array).astype(np.float64)
+
+
+def encode(values: F64, dtype: str) -> Array:
+    """Round float64 values to `dtype`, to nearest, ties to even; overflow becomes Inf or NaN.
+
+    Integers and bool take the values as they are (they must be integral and in range).
+
+    Raises
+        KeyError  no such dtype
+    """
+    kind = DTYPES[dtype]
+    if not kind.is_float:
+        return np.asarray(values).astype(kind.storage)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        if dtype in ("float64", "float32", "float16"):
+            return np.asarray(values, dtype=np.float64).astype(kind.storage)
+        return round_to(values, kind).astype(np.float32).astype(kind.storage)
+
+
+def round_to(values: F64, kind: DType) -> F64:
+    """Round float64 values to the grid of a float dtype, ties to even, subnormals included.
+
+    The grid step at v is 2**(max(floor(log2|v|), min_exponent) - precision + 1); adding and
+    subtracting 1.5 * 2**52 steps rounds to a multiple of the step in round-to-nearest-even.
+    Values past the largest finite one become Inf, which the final cast turns into what the
+    dtype has for it (NaN where there is no infinity).
+    """
+    v = np.asarray(values, dtype=np.float64)
+    finite = np.isfinite(v)
+    safe = np.where(finite, v, 0.0)
+    _, exponent = np.frexp(safe)
+    step = np.ldexp(1.0, np.maximum(exponent - 1, kind.min_exponent) - kind.precision + 1)
+    magic = step * (1.5 * 2.0**52)
+    rounded = np.where(safe == 0, safe, (safe + magic) - magic)
+    rounded = np.where((rounded == 0) & (safe != 0), np.copysign(0.0, safe), rounded)
+    rounded = np.where(np.abs(rounded) > kind.largest, np.copysign(np.inf, safe), rounded)
+    return np.where(finite, rounded, v)
+
+
+def ulp(dtype: str, at: F64) -> F64:
+    """Return the spacing of `dtype` at |at|, in absolute units; NaN and Inf give that of max."""
+    kind = DTYPES[dtype]
+    if not kind.is_float:
+        return np.ones_like(at, dtype=np.float64)
+    size = np.where(np.isfinite(at), np.minimum(np.abs(at), kind.largest), kind.largest)
+    _, exponent = np.frexp(size)
+    exponent = np.where(size == 0, kind.min_exponent, exponent - 1)
+    step = np.maximum(exponent, kind.min_exponent) - kind.precision + 1
+    return np.asarray(np.ldexp(1.0, step), dtype=np.float64)
+
+
+def from_bytes(raw: bytes | bytearray | memoryview, dtype: str, shape: tuple[int, ...]) -> Array:
+    """View raw little-endian bytes as an array of `dtype` and `shape` (no copy, read-only).
+
+    Raises
+        ValueError  the number of bytes is not what shape and dtype need
+    """
+    return np.frombuffer(raw, dtype=DTYPES[dtype].storage).reshape(shape)

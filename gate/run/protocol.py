@@ -1,0 +1,383 @@
+"""What crosses between the judge and its workers: data with declared sizes, never pickle.
+
+A frame is `KGF1`, a u32 length of the JSON head, a u64 length of all blobs (little-endian), the
+head (UTF-8 JSON object), the blobs. The head's `blobs` lists the bytes of each blob in order; a
+tensor in the head names its blob by index, its dtype and its shape, and the three must agree.
+Encoding and decoding live in `gate.run.frames`; these are the messages.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gate.dtypes import Array
+
+FRAME_VERSION = 1
+"""Version of this page; a worker that speaks another is refused."""
+
+
+# --- to a kernel worker -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRequest:
+    """Import an entry and find the kernels that it gates. Answer: `LoadReply`."""
+
+    root: str
+    """Folder of the tree that holds the code."""
+    pythonpath: tuple[str, ...]
+    """Folders under root to import from, longest match wins."""
+    entry: str
+    """The entry call as written in the schema."""
+    setup: str = ""
+    """A file under root that is run once before, empty for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorWire:
+    """One tensor for the call. Sizes in elements."""
+
+    name: str
+    """Arg name (`name[i]` in a list)."""
+    dtype: str
+    """dtype name."""
+    shape: tuple[int, ...]
+    """Extents."""
+    strides: tuple[int, ...]
+    """Steps in the storage."""
+    offset: int
+    """Start in the storage."""
+    storage: int
+    """Length of the storage without guards."""
+    data: Array | None
+    """Values in C order with this shape; None: poison (io out, scratch)."""
+    io: str = "in"
+    """`in`, `inout`, `out`, `clobbered` or `scratch`."""
+    on_cpu: bool = False
+    """Stays on the host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListWire:
+    """A Python list of tensors."""
+
+    name: str
+    """Arg name."""
+    items: tuple[TensorWire, ...]
+    """Its tensors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarWire:
+    """A Python value."""
+
+    name: str
+    """Arg name."""
+    value: int | float | bool | str | None
+    """Its value; a dtype's name with `is_dtype`."""
+    is_dtype: bool = False
+    """Whether the value names a torch dtype."""
+
+
+ArgWire = TensorWire | ListWire | ScalarWire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """Call the loaded entry once (or more often). Answer: `Observation`."""
+
+    load: LoadRequest
+    """What to call; a worker loads it on first sight and keeps it."""
+    args: tuple[ArgWire, ...]
+    """Every arg of the schema that is present or None, in schema order."""
+    variables: Mapping[str, Any]
+    """dims (ints, `...` a list) and dtype variables (names) for the call's expressions."""
+    returns: tuple[str, ...]
+    """Names of the declared returns, in order."""
+    guard: str = "nan"
+    """Fill of gaps and guards: `nan`, `large` or `zero` (integers: a pattern each)."""
+    poison: int = 0
+    """Which poison pattern fills fresh memory (0 or 1)."""
+    calls: int = 1
+    """Calls on fresh copies of the args; more than one compares their bits."""
+    order: str = "forward"
+    """Program order in the interpreter: `forward`, `reversed` or `shuffled`."""
+    config: int | None = None
+    """Index of the autotune config to force; None: the kernel's own choice."""
+    checks: tuple[str, ...] = ()
+    """Further checks: `bounds`, `wrap`, `race` (interpreter), `compile`."""
+    seconds: float = 60.0
+    """Time limit; the supervisor kills the worker after it."""
+
+
+# --- from a kernel worker -----------------------------------------------------------------------
+
+
+class Outcome(enum.Enum):
+    """How a call ended: a fact, not a judgement."""
+
+    RETURNED = "returned"
+    """The entry returned."""
+    RAISED = "raised"
+    """The entry raised a Python exception."""
+    DIED = "died"
+    """The worker process ended (signal, exit)."""
+    HUNG = "hung"
+    """The time limit ran out."""
+    NOT_LOADED = "not loaded"
+    """The entry could not be imported or found."""
+    UNSUPPORTED = "unsupported"
+    """The device cannot emulate what the kernel does (interpreter only)."""
+    GARBLED = "garbled"
+    """The worker sent what the protocol does not allow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorFact:
+    """An exception as seen by the worker, or a process end as seen by the supervisor."""
+
+    type: str
+    """Class name, `signal` or `exit`."""
+    bases: tuple[str, ...] = ()
+    """Names of its base classes."""
+    message: str = ""
+    """Its text, at most 4,000 characters."""
+    trace: str = ""
+    """The last lines of the traceback, paths from the root."""
+    file: str = ""
+    """Path from the root of the innermost frame inside the tree."""
+    line: int = 0
+    """Its 1-based line."""
+    stage: str = ""
+    """`import`, `launcher` (before any launch), `compile`, `launch`, `device` or `after`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFact:
+    """One launch: the receipt that a kernel ran."""
+
+    kernel: str
+    """Kernel id `path/from/root.py::function` (or `module::function` outside the tree)."""
+    grid: tuple[int, int, int]
+    """Programs on each axis."""
+    constexprs: tuple[tuple[str, Any], ...] = ()
+    """Constexpr name -> value (numbers, strings, bools; else its repr)."""
+    specials: tuple[tuple[str, str], ...] = ()
+    """Integer arg -> `1`, `16` (divisible) or `` (neither)."""
+    options: tuple[tuple[str, Any], ...] = ()
+    """num_warps, num_stages and the like."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFact:
+    """One value that came back, or a judged arg after the call."""
+
+    name: str
+    """Return or arg name; `#i` for a value beyond the declared ones."""
+    dtype: str = ""
+    """dtype name as returned; the Python type's name for what is not a tensor."""
+    shape: tuple[int, ...] = ()
+    """Its shape as returned."""
+    device: str = ""
+    """`cuda`, `cpu`: the type of device that it lies on."""
+    is_none: bool = False
+    """Whether it is None."""
+    is_arg: str = ""
+    """The arg whose very tensor it is (same storage, shape, strides)."""
+    overlaps: tuple[str, ...] = ()
+    """Args whose storage it shares."""
+    data: Array | None = None
+    """Values in C order; None when there are none to send."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TouchFact:
+    """A place that changed although nothing may change there."""
+
+    arg: str
+    """The tensor."""
+    where: str
+    """`value` (an input), `before`, `after` (guards) or `gap`."""
+    count: int
+    """Number of changed elements (bytes for guards)."""
+    first: int
+    """Flat index of the first, from the tensor's start; negative before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fault that the device saw while the kernel ran."""
+
+    kind: str
+    """`oob_read`, `oob_write`, `uninitialised`, `int_wrap`, `race`, `grid`, `compile`."""
+    kernel: str
+    """Kernel id."""
+    line: int = 0
+    """1-based line in the kernel's file, 0 when unknown."""
+    program: tuple[int, ...] = ()
+    """Program ids."""
+    tensor: str = ""
+    """The arg that is nearest."""
+    message: str = ""
+    """What happened, one sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """Everything that was seen of one case on a kernel worker."""
+
+    outcome: Outcome
+    """How it ended."""
+    error: ErrorFact | None = None
+    """Present unless it returned."""
+    outputs: tuple[OutputFact, ...] = ()
+    """Returns in order, then each inout/out arg by name."""
+    launches: tuple[LaunchFact, ...] = ()
+    """In order; at most 256, the rest counted in `launch_count`."""
+    launch_count: int = 0
+    """All launches."""
+    touched: tuple[TouchFact, ...] = ()
+    """Inputs, gaps and guards that changed."""
+    faults: tuple[Fault, ...] = ()
+    """Faults seen by the device's checks."""
+    differs: tuple[str, ...] = ()
+    """Outputs whose bits differ between the calls of one request."""
+    configs: int = 0
+    """Number of autotune configs of the launched kernels (0: not autotuned)."""
+    seconds: float = 0.0
+    """Wall time of the call, compile included."""
+    output: str = ""
+    """What it printed, at most 4,000 characters, as text."""
+    device: str = ""
+    """`cuda` or `interpreter`: where the kernel really ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadReply:
+    """What loading an entry found."""
+
+    error: ErrorFact | None = None
+    """Why it could not be loaded; None when it was."""
+    kernels: tuple[str, ...] = ()
+    """Ids of the jit functions in the entry's module."""
+    parameters: tuple[str, ...] = ()
+    """Parameter names of the entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """A worker's greeting: versions and what fences stand around it."""
+
+    device: str
+    """`cuda` or `interpreter`."""
+    device_name: str = ""
+    """`NVIDIA H200`, or the processor's name."""
+    arch: str = ""
+    """`sm_90`, `gfx942`, or empty."""
+    versions: tuple[tuple[str, str], ...] = ()
+    """python, torch, triton, numpy -> version."""
+    fences: tuple[tuple[str, bool], ...] = ()
+    """`network`, `token`, `memory`, `own process group`, ... -> stands or not."""
+    notes: tuple[str, ...] = ()
+    """What the user should know (an unknown Triton version, a missing compiler)."""
+
+
+# --- the reference process ----------------------------------------------------------------------
+
+
+class Mode(enum.Enum):
+    """In which arithmetic a reference is evaluated."""
+
+    FLOAT64 = "float64"
+    """Every float tensor as float64: the truth."""
+    NATIVE = "native"
+    """torch in the dtypes of the inputs: error B."""
+    FLOAT32 = "float32"
+    """Every float tensor as float32, results rounded to the output dtype: error B32."""
+    SPREAD = "spread"
+    """s: the largest deviation, element by element, of float64 over perturbed inputs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceRequest:
+    """Evaluate the reference. Answer: `ReferenceReply`."""
+
+    root: str
+    """Folder of the trusted tree that holds reference files."""
+    pythonpath: tuple[str, ...]
+    """Folders under root to import from."""
+    reference: str
+    """The reference as written."""
+    arg_order: tuple[str, ...]
+    """Schema args in order (a file reference without parentheses gets them all)."""
+    inputs: Mapping[str, Any]
+    """arg or given return -> ndarray, list of ndarrays, scalar, `DtypeScalar` or None."""
+    variables: Mapping[str, Any]
+    """dims and dtype variables."""
+    mode: Mode = Mode.FLOAT64
+    """Arithmetic."""
+    roundoff: float = 0.0
+    """u of SPREAD: inputs are multiplied by 1 +- u."""
+    copies: int = 4
+    """Perturbed copies of SPREAD."""
+    seed: int = 0
+    """Stream of the signs of SPREAD."""
+    seconds: float = 120.0
+    """Time limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceReply:
+    """Values of the reference, or why there are none."""
+
+    values: tuple[Any, ...] = ()
+    """One a value: ndarray (float64, int64, bool ... ), list of ndarrays, or None."""
+    names: tuple[str, ...] = ()
+    """Names when the reference gave a dict, else empty."""
+    dtypes: tuple[str, ...] = ()
+    """torch dtype of each value before it was sent."""
+    error: ErrorFact | None = None
+    """Why it failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeRequest:
+    """Compute one `make` arg. Answer: `ReferenceReply` with one value, cast to `dtype`."""
+
+    root: str
+    """Folder of the trusted tree."""
+    pythonpath: tuple[str, ...]
+    """Folders under root to import from."""
+    make: str
+    """The call or expression as written."""
+    inputs: Mapping[str, Any]
+    """Earlier args (float tensors become float64)."""
+    variables: Mapping[str, Any]
+    """dims and dtype variables."""
+    dtype: str
+    """dtype name of the result; empty for a scalar."""
+    seconds: float = 60.0
+    """Time limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertyRequest:
+    """Evaluate one property. Answer: `ReferenceReply` with the pairs to compare, in order."""
+
+    root: str
+    """Folder of the trusted tree."""
+    pythonpath: tuple[str, ...]
+    """Folders under root to import from."""
+    property: str
+    """The expression as written."""
+    inputs: Mapping[str, Any]
+    """Args and returns as seen."""
+    variables: Mapping[str, Any]
+    """dims and dtype variables."""
+    calls: tuple[tuple[Any, ...], ...] = field(default=())
+    """Results of `op(...)`, in order of evaluation, when the entry was run again."""
+    seconds: float = 60.0
+    """Time limit."""
