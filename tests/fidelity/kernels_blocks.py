@@ -112,7 +112,7 @@ def running_product(x):
 
 @triton.jit
 def _larger(a, b):
-    return tl.maximum(a, b)
+    return tl.where(a > b, a, b)
 
 
 @triton.jit

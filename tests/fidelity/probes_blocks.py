@@ -93,7 +93,7 @@ def scans() -> list[Probe]:
         (b.running_sum_back, "int32", "full", "int32", 0, ""),
         (b.running_product, "float32", "powers", "float32", 0, ""),
         (b.running_product, "int32", "full", "int32", 0, ""),
-        (b.running_max, "float32", "special", "float32", 0, ""),
+        (b.running_max, "float32", "normal", "float32", 0, ""),
         (b.running_max, "bfloat16", "normal", "bfloat16", 0, ""),
         (b.recurrence, "float32", "counts", "float32", 1, ORDER),
         (b.sorted_up, "float32", "normal", "float32", 0, ""),
