@@ -1,0 +1,210 @@
+"""The inputs of a bound case: every value, as NumPy arrays in logical C order, and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gate.case.bind import variables_of
+from gate.case.bound import BoundCase, BoundList, BoundScalar, BoundTensor
+from gate.case.domain import Span, resolve_span
+from gate.case.fills import fill, is_drawn, poison
+from gate.case.frame import plain
+from gate.case.layouts import expanded_axis
+from gate.case.model import DtypeScalar
+from gate.case.shapes import TensorView
+from gate.dtypes import DTYPES, Array
+from gate.errors import CaseTextError
+from gate.schema.expr import Call, Expr
+from gate.schema.nodes import DtypeName
+from gate.seed import Seed
+
+Make = Callable[[str, Call | Expr, Mapping[str, Any], str], Any]
+"""(arg, rule, values so far, dtype name or ``) -> its value: an array, a scalar or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Everything that a call and a reference receive."""
+
+    values: Mapping[str, Any]
+    """arg -> array, list of arrays, Python value, `DtypeScalar` or None. `out` and `scratch`
+    tensors hold poison."""
+    digests: tuple[tuple[str, str], ...]
+    """(arg, SHA-256 of its logical bytes in C order) for each tensor that goes in."""
+
+
+def build_inputs(bound: BoundCase, make: Make | None = None) -> Inputs:
+    """Draw or make every value of a case.
+
+    make  computes args with `make`, which needs torch; None: such an arg is an error
+
+    Raises
+        CaseTextError  a domain has no value for this case, or a made arg has another shape
+    """
+    values: dict[str, Any] = {}
+    env = variables_of(bound)
+    digests: list[tuple[str, str]] = []
+    for arg in bound.args:
+        match arg:
+            case BoundScalar():
+                values[arg.name] = _scalar(arg, values, make)
+            case BoundTensor():
+                values[arg.name] = _tensor(bound, arg, values, env, make)
+            case BoundList():
+                values[arg.name] = [_tensor(bound, i, values, env, make) for i in arg.items]
+        env[arg.name] = _as_seen(arg, values[arg.name])
+        digests += _digests(arg, values[arg.name])
+    return Inputs(values=values, digests=tuple(digests))
+
+
+def array_digest(array: Array) -> str:
+    """Return the SHA-256 of an array's logical bytes in C order, little-endian, hex."""
+    plain_bytes = np.ascontiguousarray(array)
+    return hashlib.sha256(plain_bytes.tobytes()).hexdigest()
+
+
+# --- one arg ------------------------------------------------------------------------------------
+
+
+def _scalar(arg: BoundScalar, values: Mapping[str, Any], make: Make | None) -> Any:
+    if arg.make is None:
+        return arg.value
+    return _made(arg.name, arg.make, values, "", make)
+
+
+def _made(
+    name: str, rule: Call | Expr, values: Mapping[str, Any], dtype: str, make: Make | None
+) -> Any:
+    if make is None:
+        raise CaseTextError(f"arg {name} is made by `{rule.text}`, which needs torch")
+    return make(name, rule, values, dtype)
+
+
+def _tensor(
+    bound: BoundCase, tensor: BoundTensor, values: Mapping[str, Any], env: Mapping[str, Any],
+    make: Make | None,
+) -> Array | None:  # fmt: skip
+    if tensor.make is not None:
+        array = _made(tensor.name, tensor.make, values, tensor.dtype, make)
+        if array is None:
+            return None
+        return _checked_make(tensor, np.asarray(array))
+    assert tensor.place is not None
+    shape = tensor.place.shape
+    if not is_drawn(tensor.arg):
+        return poison(shape, tensor.dtype)
+    axis = expanded_axis(tensor.layout, shape)
+    held = shape if axis is None else (*shape[:axis], min(1, shape[axis]), *shape[axis + 1 :])
+    span = resolve_span(tensor.name, tensor.arg, tensor.dtype, held, env)
+    seed = Seed(bound.case.seed).child(tensor.name)
+    array = np.broadcast_to(_filled(tensor, span, seed, values), shape)
+    if tensor.arg.live is not None and tensor.arg.live.lengths:
+        array = _with_garbage(tensor, array, env, seed.child("dead"))
+    return np.ascontiguousarray(array)
+
+
+def _filled(tensor: BoundTensor, span: Span, seed: Seed, values: Mapping[str, Any]) -> Array:
+    earlier = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    return fill(tensor.fill, span, seed, earlier)
+
+
+def _checked_make(tensor: BoundTensor, array: Array) -> Array:
+    storage = DTYPES[tensor.dtype].storage
+    if tensor.place is not None and array.shape != tensor.place.shape:
+        raise CaseTextError(
+            f"arg {tensor.name}: `make` gave shape {list(array.shape)}, the schema says "
+            f"{list(tensor.place.shape)}"
+        )
+    if array.dtype != storage:
+        raise CaseTextError(
+            f"arg {tensor.name}: `make` gave {array.dtype}, the schema says {tensor.dtype}"
+        )
+    return np.ascontiguousarray(array)
+
+
+# --- dead elements ------------------------------------------------------------------------------
+
+
+def live_mask(
+    dims: tuple[str, ...], shape: tuple[int, ...], lengths: Mapping[str, Any], name: str
+) -> Array:
+    """Return which elements mean anything: True where the index along each named dim is below
+    its length.
+
+    dims     the text of each axis
+    lengths  dim -> an integer, or an array whose axes are the leading axes of the tensor
+
+    Raises
+        CaseTextError  the tensor has no such axis, or the lengths fit no leading axes
+    """
+    mask = np.ones(shape, dtype=np.bool_)
+    for dim, length in lengths.items():
+        if dim not in dims:
+            raise CaseTextError(f"live of {name}: it has no axis {dim}")
+        axis = dims.index(dim)
+        bound = np.asarray(length)
+        if bound.shape != shape[: bound.ndim] or bound.ndim > axis:
+            raise CaseTextError(
+                f"live of {name}: lengths of shape {list(bound.shape)} do not fit the axes before "
+                f"{dim} of {list(shape)}"
+            )
+        index = np.arange(shape[axis]).reshape([-1] + [1] * (len(shape) - axis - 1))
+        mask &= index < bound.reshape(*bound.shape, *([1] * (len(shape) - bound.ndim)))
+    return mask
+
+
+def _with_garbage(tensor: BoundTensor, array: Array, env: Mapping[str, Any], seed: Seed) -> Array:
+    live = tensor.arg.live
+    assert live is not None
+    lengths = {dim: plain(expr, env) for dim, expr in live.lengths}
+    texts = [expr.text for expr in tensor.arg.shape or ()]
+    dims = ("...",) * (array.ndim - len(texts)) + tuple(texts)
+    mask = live_mask(dims, array.shape, lengths, tensor.name)
+    return np.where(mask, array, garbage(array.shape, tensor.dtype, seed))
+
+
+def garbage(shape: tuple[int, ...], dtype: str, seed: Seed) -> Array:
+    """Return what dead elements hold: NaN, or the extremes of an integer dtype at random."""
+    kind = DTYPES[dtype]
+    if kind.is_float:
+        return np.full(shape, np.nan).astype(kind.storage)
+    low, high = kind.integer_range
+    upper = (seed.words(int(np.prod(shape, dtype=np.int64))) >> np.uint64(63)).reshape(shape) == 1
+    ends = np.asarray([low, high]).astype(kind.storage)
+    return np.where(upper, ends[1], ends[0])
+
+
+# --- what later expressions and reports see -----------------------------------------------------
+
+
+def _as_seen(arg: BoundScalar | BoundTensor | BoundList, value: Any) -> Any:
+    """Integer tensors are seen with their values, others by shape and dtype."""
+    match arg:
+        case BoundScalar():
+            return DtypeName(value.name) if isinstance(value, DtypeScalar) else value
+        case BoundTensor():
+            return _seen_tensor(arg, value)
+        case BoundList():
+            return [_seen_tensor(item, one) for item, one in zip(arg.items, value, strict=True)]
+
+
+def _seen_tensor(tensor: BoundTensor, value: Array | None) -> Any:
+    if value is None or tensor.place is None or not DTYPES[tensor.dtype].is_float:
+        return value
+    return TensorView(tensor.place.shape, tensor.place.strides, DtypeName(tensor.dtype))
+
+
+def _digests(arg: BoundScalar | BoundTensor | BoundList, value: Any) -> list[tuple[str, str]]:
+    tensors = arg.items if isinstance(arg, BoundList) else (arg,)
+    arrays = value if isinstance(arg, BoundList) else (value,)
+    return [
+        (tensor.name, array_digest(array))
+        for tensor, array in zip(tensors, arrays, strict=True)
+        if isinstance(tensor, BoundTensor) and array is not None
+        if tensor.make is not None or is_drawn(tensor.arg)
+    ]
