@@ -13,6 +13,7 @@ class BuildWithData(build_py):
     """Copy the data folders of the source tree into the built package as gate/data/NAME."""
 
     def run(self) -> None:
+        """Build as usual, then copy."""
         super().run()
         if self.editable_mode:
             return

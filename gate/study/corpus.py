@@ -1,0 +1,173 @@
+"""The corpus as data: which kernels there are, which are wrong on purpose, and when it shows."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gate.change.kernels import KernelIndex, scan
+from gate.change.tiles import static_tiles
+from gate.datafiles import data_folder
+from gate.engine.context import OpTask
+from gate.errors import UsageError, did_you_mean
+from gate.schema.load import load_files
+from gate.schema.match import covered
+from gate.schema.model import OpSchema
+
+INDEXES = ("corpus.yaml", "field/index.yaml")
+"""Index files of a corpus, from its folder; the first must exist."""
+_DEVICES = ("interpreter", "cuda")
+_ROW_KEYS = frozenset(
+    {"row", "op", "role", "family", "control", "bug", "class", "trigger", "visible", "devices"}
+)
+
+
+class Role(enum.Enum):
+    """What a corpus kernel is there for."""
+
+    CONTROL = "control"
+    """Correct: a failure on it is a false alarm."""
+    BUGGY = "buggy"
+    """Wrong on purpose: a pass on it is a miss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusKernel:
+    """One kernel of the corpus."""
+
+    op: str
+    """Its op, and its name in every table."""
+    role: Role
+    """Control or buggy."""
+    family: str
+    """The op that a control and its bugs share."""
+    control: str = ""
+    """For a buggy one: the correct kernel that the bug was planted in."""
+    bug: str = ""
+    """For a buggy one: what is wrong, in words."""
+    kind: str = ""
+    """For a buggy one of the field: its class of bug (key `class`)."""
+    trigger: str = ""
+    """For a buggy one: the exact condition under which a result is wrong, as an expression."""
+    devices: tuple[str, ...] = _DEVICES
+    """Devices that can show the bug."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """A corpus folder, read."""
+
+    root: Path
+    """The folder that holds the corpus folder; entries are paths from here."""
+    kernels: tuple[CorpusKernel, ...]
+    """In the order of the index files."""
+    tasks: tuple[OpTask, ...]
+    """One a kernel, in the same order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CorpusTree:
+    """The files of a corpus as a tree; what else lies in its root is not looked at."""
+
+    root: Path
+    """The folder that holds the corpus folder."""
+    name: str
+    """Name of the corpus folder."""
+
+    def paths(self) -> tuple[str, ...]:
+        """Every Python and schema file, from the root, sorted."""
+        found = (self.root / self.name).rglob("*")
+        wanted = (path for path in found if path.suffix in (".py", ".yaml") and path.is_file())
+        return tuple(sorted(path.relative_to(self.root).as_posix() for path in wanted))
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file, None if there is none."""
+        place = self.root / path
+        return place.read_bytes() if place.is_file() else None
+
+
+def load_corpus(folder: Path | None = None, only: tuple[str, ...] = ()) -> Corpus:
+    """Read a corpus: its index files, every schema and every kernel's source. Nothing is imported.
+
+    folder  the corpus; None: the one that belongs to this copy of kernel-gate.
+    only    globs over op names; empty: all.
+
+    Raises
+        UsageError   no index, a row that says too little, an op without schema, or `only` that
+                     names nothing
+        SchemaError  a schema of the corpus is wrong
+    """
+    place = (folder or data_folder("corpus")).resolve()
+    kernels = _chosen(_read_indexes(place), only, place)
+    tree = _CorpusTree(place.parent, place.name)
+    index = scan(tree)
+    texts = {path: tree.read(path) or b"" for path in tree.paths() if path.endswith(".op.yaml")}
+    schemas = {schema.op: schema for schema in load_files(texts)}
+    missing = [kernel.op for kernel in kernels if kernel.op not in schemas]
+    if missing:
+        near = did_you_mean(missing[0], schemas)
+        raise UsageError(f"{place}: {missing[0]} is in the index and has no op schema{near}")
+    tasks = tuple(_task(schemas[kernel.op], index, place.parent) for kernel in kernels)
+    return Corpus(root=place.parent, kernels=kernels, tasks=tasks)
+
+
+def _chosen(
+    kernels: list[CorpusKernel], only: tuple[str, ...], place: Path
+) -> tuple[CorpusKernel, ...]:
+    chosen = [k for k in kernels if not only or any(fnmatchcase(k.op, glob) for glob in only)]
+    if not chosen:
+        near = did_you_mean(only[0], (k.op for k in kernels)) if only else ""
+        raise UsageError(f"{place}: no kernel of the corpus is named {', '.join(only)}{near}")
+    return tuple(chosen)
+
+
+def _task(schema: OpSchema, index: KernelIndex, root: Path) -> OpTask:
+    gated = covered(schema, index)
+    return OpTask(
+        schema=schema,
+        root=str(root),
+        trusted_root=str(root),
+        kernels=gated,
+        must_launch=tuple(kernel for kernel in schema.kernels if kernel in gated),
+        tiles=tuple(sorted({t for kernel in gated for t in static_tiles(index, kernel)})),
+        files={k: (index.kernels[k].file, index.kernels[k].line) for k in gated},
+    )
+
+
+def _read_indexes(place: Path) -> list[CorpusKernel]:
+    kernels: list[CorpusKernel] = []
+    for name in INDEXES:
+        file = place / name
+        if not file.is_file():
+            if name == INDEXES[0]:
+                raise UsageError(f"{file}: not found; a corpus folder has a {name}")
+            continue
+        rows = yaml.safe_load(file.read_text(encoding="utf-8"))
+        kernels += [_kernel(row, f"{file}[{i}]") for i, row in enumerate(rows)]
+    twice = {k.op for k in kernels if sum(other.op == k.op for other in kernels) > 1}
+    if twice:
+        raise UsageError(f"{place}: in the index twice: {', '.join(sorted(twice))}")
+    return kernels
+
+
+def _kernel(row: Mapping[str, Any], where: str) -> CorpusKernel:
+    unknown = set(row) - _ROW_KEYS
+    if unknown:
+        word = min(unknown)
+        raise UsageError(f"{where}: unknown key {word}{did_you_mean(word, _ROW_KEYS)}")
+    role = Role(row["role"])
+    needed = ("op", "family", *(("control", "bug", "trigger") if role is Role.BUGGY else ()))
+    missing = [key for key in needed if not row.get(key)]
+    if missing:
+        raise UsageError(f"{where}: a {role.value} row needs {', '.join(missing)}")
+    return CorpusKernel(
+        op=row["op"], role=role, family=row["family"], control=row.get("control", ""),
+        bug=row.get("bug", ""), kind=row.get("class", ""), trigger=str(row.get("trigger", "")),
+        devices=tuple(row.get("devices", _DEVICES)),
+    )  # fmt: skip
