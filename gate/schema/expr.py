@@ -1,48 +1,27 @@
-"""Stub: the expression language (being written)."""
+"""The expression language of format 1: parse to a closed tree, evaluate over variables.
 
-from __future__ import annotations
+`gate.schema.nodes` has the tree, `gate.schema.parse` the parser, `gate.schema.evaluate` the
+evaluator; other rooms import all of it from here.
+"""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from gate.schema.evaluate import EvalError, call_arguments, call_grid, evaluate, promote
+from gate.schema.nodes import Call, DtypeName, Expr, Host, Level, Target
+from gate.schema.parse import ExprError, looks_like_call, parse_call, parse_expr
 
-
-class Level:
-    """placeholder"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expr:
-    """A parsed expression."""
-
-    text: str
-    """As written; equal texts are equal expressions."""
-    names: frozenset[str]
-    """Free variables (not functions, not torch/F/device)."""
-    line: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """`path.py::name` or `dotted.module::name`."""
-
-    module: str
-    name: str
-
-    @property
-    def is_path(self) -> bool:
-        return self.module.endswith(".py")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """`target::name[grid](args)`."""
-
-    text: str
-    target: Target
-    grid: Expr | None = None
-    args: tuple[Expr, ...] | None = None
-    """None: all args by position, in order."""
-    kwargs: tuple[tuple[str, Expr], ...] = ()
-    names: frozenset[str] = frozenset()
-    line: int = 0
+__all__ = [
+    "Call",
+    "DtypeName",
+    "EvalError",
+    "Expr",
+    "ExprError",
+    "Host",
+    "Level",
+    "Target",
+    "call_arguments",
+    "call_grid",
+    "evaluate",
+    "looks_like_call",
+    "parse_call",
+    "parse_expr",
+    "promote",
+]

@@ -1,0 +1,58 @@
+"""`kernel-gate demo`: a real pull request, gated on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from gate.cli.options import REPORT_DIR, positive
+from gate.cli.progress import console_listener
+from gate.cli.run_command import finish
+from gate.demo import STORY, build_repository
+from gate.engine.scope import ScopeRequest, make_scope
+from gate.engine.session import run_gate
+from gate.engine.settings import RunSettings
+from gate.errors import ExitCode
+from gate.result import Policy
+
+DEMO_CASES = 32
+"""Enough to find and shrink the planted bug on two cores within a minute."""
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = verbs.add_parser(
+        "demo", help="gate a made-up pull request that is wrong for 513 tokens", allow_abbrev=False
+    )
+    parser.add_argument(
+        "--device", default="interpreter", metavar="DEVICE", help="default: interpreter"
+    )
+    parser.add_argument(
+        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: one a core)"
+    )
+    parser.add_argument(
+        "--report-dir", type=Path, default=Path(REPORT_DIR), metavar="DIR",
+        help=f"where the reports go (default: {REPORT_DIR})",
+    )  # fmt: skip
+    parser.set_defaults(command=command)
+
+
+def command(options: argparse.Namespace) -> int:
+    """Build the repository, gate its pull request, show the comment; 0 when it was blocked."""
+    print(STORY)
+    with tempfile.TemporaryDirectory(prefix="kernel-gate-demo-") as folder:
+        repo = Path(folder) / "repository"
+        base, head = build_repository(repo)
+        scope = make_scope(ScopeRequest(repo=repo, base=base, head=head))
+        settings = RunSettings(
+            device=options.device, jobs=options.jobs, cases=DEMO_CASES, benchmarks=True
+        )
+        with console_listener(sys.stderr) as listener:
+            result = run_gate(scope, settings, Policy(), listener)
+        finish(result, options.report_dir)
+    print((options.report_dir / "comment.md").read_text(encoding="utf-8"))
+    blocked = result.exit_code is ExitCode.BLOCKED
+    print("The gate blocks the merge, as it should." if blocked else "The gate did not block!")
+    return int(ExitCode.OK if blocked else ExitCode.INTERNAL)

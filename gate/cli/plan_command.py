@@ -1,0 +1,78 @@
+"""`kernel-gate plan`: what would be run for an op, and what it covers. Runs nothing."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gate.case.plan import Plan, make_plan
+from gate.case.text import format_case
+from gate.cli.options import positive, seed_number
+from gate.engine.settings import CUDA_CASES, INTERPRETER_CASES
+from gate.errors import UsageError, did_you_mean
+from gate.schema.load import load_text
+from gate.schema.model import OpSchema
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = verbs.add_parser(
+        "plan", help="print the cases of an op schema without running them", allow_abbrev=False
+    )
+    parser.add_argument("schema", type=Path, metavar="SCHEMA", help="an *.op.yaml file")
+    parser.add_argument(
+        "--op", default="", metavar="NAME", help="the op, when the file has several"
+    )
+    parser.add_argument(
+        "--seed", type=seed_number, default=0, metavar="N", help="seed (default: 0)"
+    )
+    parser.add_argument(
+        "--cases", type=positive, default=None, metavar="N",
+        help=f"cases (default: {INTERPRETER_CASES} interpreter, {CUDA_CASES} cuda)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--device", choices=("cuda", "interpreter"), default="interpreter",
+        help="device that cases are sized to (default: interpreter)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tile", type=positive, action="append", default=[], metavar="N",
+        help="a tile size of the kernel; may be given several times",
+    )  # fmt: skip
+    parser.set_defaults(command=command)
+
+
+def command(options: argparse.Namespace) -> int:
+    """Print levels, coverage and every case."""
+    try:
+        raw = options.schema.read_bytes()
+    except OSError as problem:
+        raise UsageError(f"{options.schema}: cannot be read ({problem.strerror})") from problem
+    schema = _pick(load_text(raw, options.schema.as_posix()), options.op)
+    default = CUDA_CASES if options.device == "cuda" else INTERPRETER_CASES
+    plan = make_plan(
+        schema, tiles=tuple(sorted(set(options.tile))), seed=options.seed,
+        cases=options.cases or default, device=options.device,
+    )  # fmt: skip
+    print(describe(plan))
+    return 0
+
+
+def _pick(schemas: tuple[OpSchema, ...], op: str) -> OpSchema:
+    by_name = {schema.op: schema for schema in schemas}
+    if not op and len(schemas) == 1:
+        return schemas[0]
+    if op in by_name:
+        return by_name[op]
+    raise UsageError(
+        f"--op: the file declares {', '.join(by_name)}; name one{did_you_mean(op, by_name)}"
+    )
+
+
+def describe(plan: Plan) -> str:
+    """Return the plan as text: levels, pairs, cost, then a case a line."""
+    lines = ["levels"]
+    lines += [f"    {factor}: {' '.join(levels)}" for factor, levels in plan.levels]
+    lines.append(f"pairs of levels covered: {plan.pairs_covered} of {plan.pairs_total}")
+    lines.append(f"cases: {len(plan.cases)}, about {plan.cost:,.0f} elements in all")
+    lines += [f"    {format_case(case)}" for case in plan.cases]
+    return "\n".join(lines)

@@ -1,0 +1,54 @@
+"""`kernel-gate schema`: check op schemas, or show one as it is understood."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gate.errors import UsageError
+from gate.schema.load import load_files
+from gate.schema.model import OpSchema
+from gate.schema.show import render
+from gate.schema.support import refuse_unsupported
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    parser = verbs.add_parser("schema", help="check or show op schemas", allow_abbrev=False)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    check = actions.add_parser(
+        "check", help="report every problem of these files", allow_abbrev=False
+    )
+    show = actions.add_parser("show", help="print schemas with every default", allow_abbrev=False)
+    for action, function in ((check, check_command), (show, show_command)):
+        action.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files or folders")
+        action.set_defaults(command=function)
+
+
+def check_command(options: argparse.Namespace) -> int:
+    """Check files; 2 and every problem when something is wrong."""
+    schemas = _load(options.files)
+    for schema in schemas:
+        refuse_unsupported(schema)
+    print(f"{len(schemas)} op{'s' if len(schemas) != 1 else ''}: no problems")
+    return 0
+
+
+def show_command(options: argparse.Namespace) -> int:
+    """Print each op as it is understood."""
+    print("---\n".join(render(schema) for schema in _load(options.files)), end="")
+    return 0
+
+
+def _load(files: list[Path]) -> tuple[OpSchema, ...]:
+    texts: dict[str, bytes] = {}
+    for path in files:
+        found = sorted(path.rglob("*.op.yaml")) if path.is_dir() else [path]
+        for file in found:
+            try:
+                texts[file.as_posix()] = file.read_bytes()
+            except OSError as problem:
+                raise UsageError(f"{file}: cannot be read ({problem.strerror})") from problem
+    if not texts:
+        raise UsageError(f"no *.op.yaml under {', '.join(map(str, files))}")
+    return load_files(texts)

@@ -1,0 +1,170 @@
+"""From failed cases to findings: one a fingerprint, confirmed, shrunk, placed and diagnosed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from gate.case.model import Case
+from gate.case.shrink import shrink, sort_key
+from gate.engine.cases import run_case
+from gate.engine.context import CaseRecord, OpTask
+from gate.engine.diagnosis import diagnose_finding
+from gate.engine.lanes import Crew
+from gate.engine.settings import Event, Listener, RunSettings
+from gate.judge.model import Failure, FailureKind
+from gate.result import Diagnosis, Finding
+from gate.run.protocol import Outcome
+
+RERUNS = 2
+"""Reruns of a finding's smallest case before it is reported."""
+_KIND_ORDER = list(FailureKind)
+_NO_SHRINK = frozenset({FailureKind.HUNG})
+"""Kinds whose every run costs the whole time limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """All failures with one fingerprint."""
+
+    failure: Failure
+    records: tuple[CaseRecord, ...]
+
+
+def make_findings(
+    task: OpTask,
+    crew: Crew,
+    settings: RunSettings,
+    records: list[CaseRecord],
+    listener: Listener,
+) -> tuple[Finding, ...]:
+    """Return the findings of an op, most telling first.
+
+    Only the first failure of a case makes a finding of its own: what follows from it in the same
+    case (a second output wrong by the same cause) is counted with it.
+    """
+    groups = _groups(records)
+    found = []
+    for group in groups[: settings.max_findings]:
+        finding = _finding(task, crew, settings, group, records)
+        found.append(finding)
+        listener(Event(kind="finding", op=task.schema.op, text=finding.message))
+    found.extend(_plain(task, group) for group in groups[settings.max_findings :])
+    return tuple(found)
+
+
+def _groups(records: list[CaseRecord]) -> list[_Group]:
+    by_print: dict[str, list[CaseRecord]] = {}
+    heads: dict[str, Failure] = {}
+    for record in records:
+        if record.judgement.failures:
+            first = record.judgement.failures[0]
+            heads.setdefault(first.fingerprint, first)
+            by_print.setdefault(first.fingerprint, []).append(record)
+    groups = [_Group(failure=heads[p], records=tuple(held)) for p, held in by_print.items()]
+    return sorted(groups, key=lambda g: (_KIND_ORDER.index(g.failure.kind), -len(g.records)))
+
+
+def _finding(
+    task: OpTask, crew: Crew, settings: RunSettings, group: _Group, records: list[CaseRecord]
+) -> Finding:
+    fingerprint = group.failure.fingerprint
+    start = min(group.records, key=lambda r: sort_key(task.schema, r.case))
+    hunter = _Hunter(task, crew, settings, fingerprint)
+    if group.failure.kind not in _NO_SHRINK and hunter.fails(start.case):
+        smallest = hunter.shrink(start.case)
+    else:
+        smallest = start.case
+    again = [hunter.run(smallest) for _ in range(RERUNS)]
+    confirmed = sum(record.fails_like(fingerprint) for record in again)
+    shown = next((r for r in again if r.fails_like(fingerprint)), start)
+    diagnosis = diagnose_finding(task, crew, settings, group.failure, records, shown)
+    return _build(
+        task, group, shown, confirmed=confirmed, origin=_origin(hunter, smallest),
+        shrink_runs=hunter.runs, diagnosis=diagnosis,
+    )  # fmt: skip
+
+
+class _Hunter:
+    """Runs candidate cases of one finding and remembers how many it ran."""
+
+    def __init__(self, task: OpTask, crew: Crew, settings: RunSettings, fingerprint: str) -> None:
+        self.task = task
+        self.crew = crew
+        self.settings = settings
+        self.fingerprint = fingerprint
+        self.runs = 0
+
+    def run(self, case: Case, root: str = "") -> CaseRecord:
+        """Run one case on the next free lane."""
+        self.runs += 1
+        return self.crew.call(
+            lambda lane: run_case(self.task, case, lane, self.settings, root=root)
+        )
+
+    def fails(self, case: Case) -> bool:
+        """Whether the case fails with this finding's fingerprint."""
+        return self.run(case).fails_like(self.fingerprint)
+
+    def shrink(self, case: Case) -> Case:
+        """Return the simplest failing case that the budget finds."""
+        end = time.monotonic() + self.settings.shrink_seconds
+        result = shrink(
+            self.task.schema,
+            case,
+            self.fails,
+            max_runs=self.settings.shrink_runs,
+            deadline=lambda: time.monotonic() > end,
+        )
+        return result.case
+
+
+def _origin(hunter: _Hunter, case: Case) -> str:
+    """Run the smallest case on the base: `introduced`, `already there`, or unknown."""
+    base = hunter.task.base_root
+    if not base:
+        return ""
+    record = hunter.run(case, root=base)
+    if record.observation.outcome is Outcome.NOT_LOADED:
+        return "introduced"
+    return "already there" if record.fails_like(hunter.fingerprint) else "introduced"
+
+
+def _build(
+    task: OpTask, group: _Group, shown: CaseRecord, *, confirmed: int, origin: str,
+    shrink_runs: int, diagnosis: Diagnosis,
+) -> Finding:  # fmt: skip
+    fingerprint = group.failure.fingerprint
+    matching = [f for f in shown.judgement.failures if f.fingerprint == fingerprint]
+    failure = matching[0] if matching else group.failure
+    kernel = failure.kernel or (task.kernels[0] if task.kernels else task.schema.entry.text)
+    file, line = task.files.get(kernel, (task.schema.entry.target.module, 1))
+    error = shown.observation.error
+    return Finding(
+        fingerprint=fingerprint,
+        kind=failure.kind,
+        op=task.schema.op,
+        kernel=kernel,
+        file=file,
+        line=failure.line or line,
+        message=failure.message,
+        case=shown.text,
+        first_case=group.records[0].text,
+        failed=len(group.records),
+        inputs=shown.inputs,
+        outputs=shown.outputs,
+        comparison=failure.comparison,
+        diagnosis=diagnosis,
+        confirmed=confirmed,
+        reruns=RERUNS if shrink_runs else 0,
+        origin=origin,
+        trace=error.trace if error else "",
+        shrink_runs=shrink_runs,
+    )
+
+
+def _plain(task: OpTask, group: _Group) -> Finding:
+    """A finding beyond the number that is confirmed and shrunk: its first case, as it was seen."""
+    return _build(
+        task, group, group.records[0], confirmed=0, origin="", shrink_runs=0, diagnosis=Diagnosis()
+    )

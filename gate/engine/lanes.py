@@ -1,0 +1,122 @@
+"""Lanes: a kernel worker and a reference worker side by side, and the crew of all lanes.
+
+A lane runs one case at a time. Ops are driven by their own threads, which hand case jobs to the
+crew, so that one op uses every lane and many ops share them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from gate.engine.oracle import ReferenceCache
+from gate.run.pool import (
+    KernelWorker,
+    ReferenceWorker,
+    WorkerSettings,
+    start_references,
+    start_workers,
+)
+from gate.run.protocol import WorkerInfo
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """One kernel worker with its reference worker. Used by one thread at a time."""
+
+    kernel: KernelWorker
+    """Runs the kernels of the change."""
+    reference: ReferenceWorker
+    """Runs references, out of the kernels' reach."""
+    cache: ReferenceCache
+    """Shared by all lanes."""
+    busy: threading.Lock = field(default_factory=threading.Lock)
+    """Held while a job runs; a second user is a defect."""
+
+
+class Crew:
+    """All lanes of a run. Close it, or use it as a context manager."""
+
+    def __init__(self, settings: WorkerSettings, count: int) -> None:
+        cache = ReferenceCache()
+        with ThreadPoolExecutor(2, thread_name_prefix="start") as starter:
+            references = starter.submit(start_references, settings, count)
+            try:
+                kernels = start_workers(settings, count)
+            finally:
+                failed = references.exception()
+            if failed is not None:
+                for worker in kernels:
+                    worker.close()
+                raise failed
+        self.lanes = [
+            Lane(kernel, reference, cache)
+            for kernel, reference in zip(kernels, references.result(), strict=True)
+        ]
+        self._local = threading.local()
+        self._free = list(self.lanes)
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(count, "lane", initializer=self._take_lane)
+
+    def _take_lane(self) -> None:
+        with self._lock:
+            self._local.lane = self._free.pop()
+
+    @property
+    def info(self) -> WorkerInfo:
+        """The first kernel worker's greeting."""
+        return self.lanes[0].kernel.info
+
+    def submit(self, job: Callable[[Lane], T]) -> Future[T]:
+        """Run a job on the next free lane."""
+
+        def run() -> T:
+            lane: Lane = self._local.lane
+            with lane.busy:
+                return job(lane)
+
+        return self._pool.submit(run)
+
+    def call(self, job: Callable[[Lane], T]) -> T:
+        """Run a job on the next free lane and wait for it."""
+        return self.submit(job).result()
+
+    def map(
+        self, job: Callable[[Lane, Item], T], items: Iterable[Item], *, ahead: int = 0
+    ) -> Iterator[T]:
+        """Run a job for each item over all lanes; results come in order of the items.
+
+        ahead  jobs in flight at most (default: two a lane), so that a caller may stop early
+        """
+        window = ahead or 2 * len(self.lanes)
+        pending: list[Future[T]] = []
+        source = iter(items)
+        try:
+            for item in source:
+                pending.append(self.submit(lambda lane, it=item: job(lane, it)))  # type: ignore[misc]
+                if len(pending) >= window:
+                    yield pending.pop(0).result()
+            while pending:
+                yield pending.pop(0).result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+    def close(self) -> None:
+        """Stop every worker; jobs in flight end with their workers."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for lane in self.lanes:
+            lane.kernel.close()
+            lane.reference.close()
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

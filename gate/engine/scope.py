@@ -1,0 +1,277 @@
+"""What a run is about: the changed kernels, the ops that cover them, and whose word is trusted.
+
+Schemas, references and configuration come from the base; what is new in the head is used and
+marked, what the head changes in an op that the base has is listed and does not decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gate.change.changed import Changes, all_kernels, changed_kernels
+from gate.change.git import ChangedFile, Repo
+from gate.change.kernels import KernelIndex
+from gate.change.model import ChangeReason
+from gate.change.tiles import static_tiles
+from gate.change.tree import DirTree, GitTree, Tree
+from gate.engine.context import OpTask
+from gate.schema.config import CONFIG_FILE, GateConfig, load_config
+from gate.schema.load import load_files
+from gate.schema.match import covered, match
+from gate.schema.model import OpSchema
+from gate.schema.paths import glob_match
+from gate.schema.relax import relaxations
+from gate.schema.support import refuse_unsupported
+
+WORKING_TREE = "working tree"
+"""Name of a head that is not a commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeRequest:
+    """What the caller asked for."""
+
+    repo: Path
+    """A folder in the repository."""
+    base: str | None = None
+    """Base revision; None: no base (every kernel counts as changed)."""
+    head: str | None = None
+    """Head revision; None: the working tree."""
+    everything: bool = False
+    """Take every kernel, changed or not."""
+    only: tuple[str, ...] = ()
+    """Kernel ids or globs that are run whether changed or not, and no others."""
+    trust_head: bool = False
+    """Read schemas, references and configuration from the head (`trusted-ref: head`)."""
+    config: str = CONFIG_FILE
+    """Path of the configuration in the tree."""
+    schemas: tuple[str, ...] = ()
+    """Globs of schema files; empty: the configuration's."""
+    pythonpath: tuple[str, ...] = ()
+    """Import folders; empty: the configuration's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopedKernel:
+    """One changed kernel and the ops that cover it."""
+
+    id: str
+    """Kernel id."""
+    file: str
+    """Its file."""
+    line: int
+    """1-based line of its `def`."""
+    reasons: tuple[ChangeReason, ...]
+    """Why it counts as changed."""
+    ops: tuple[str, ...]
+    """Ops that cover it."""
+    near: str
+    """Nearest miss when there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Everything that a run needs to know before it starts a worker."""
+
+    repo: Repo
+    """The repository."""
+    base_sha: str
+    """Base commit, or empty."""
+    head_sha: str
+    """Head commit, or empty for the working tree."""
+    head_name: str
+    """Head commit or `working tree`."""
+    index: KernelIndex
+    """Every kernel of the head."""
+    kernels: tuple[ScopedKernel, ...]
+    """The changed ones, by id."""
+    op_schemas: tuple[OpSchema, ...]
+    """The ops to run, by name."""
+    fresh: frozenset[str] = frozenset()
+    """Ops whose schema is new in the head."""
+    config: GateConfig = field(default_factory=GateConfig)
+    """The trusted configuration."""
+    trust_head: bool = False
+    """Whether the head's files are trusted."""
+    pythonpath: tuple[str, ...] = ()
+    """Import folders."""
+    relaxed: tuple[str, ...] = ()
+    """What the head relaxes."""
+    protected: tuple[str, ...] = ()
+    """Changed files that control the gate."""
+    notes: tuple[str, ...] = ()
+    """What the report should mention."""
+
+    def tasks(self, folder: Path) -> list[OpTask]:
+        """Lay out the trees under `folder` and return one task an op.
+
+        The head's tree is `folder/head` (the working tree is used where it lies), the base's
+        `folder/base`.
+        """
+        head_root = self.repo.root
+        if self.head_sha:
+            head_root = folder / "head"
+            self.repo.export(self.head_sha, head_root)
+        base_root: Path | None = None
+        if self.base_sha:
+            base_root = folder / "base"
+            self.repo.export(self.base_sha, base_root)
+        return [self._task(schema, head_root, base_root) for schema in self.op_schemas]
+
+    def _task(self, schema: OpSchema, head: Path, base: Path | None) -> OpTask:
+        gated = covered(schema, self.index)
+        trusted = schema.op not in self.fresh
+        truth = base if base is not None and trusted and not self.trust_head else head
+        tiles = sorted({t for kernel in gated for t in static_tiles(self.index, kernel)})
+        return OpTask(
+            schema=schema,
+            root=str(head),
+            trusted_root=str(truth),
+            pythonpath=self.pythonpath,
+            setup=self.config.setup,
+            kernels=gated,
+            must_launch=tuple(kernel for kernel in schema.kernels if kernel in gated),
+            tiles=tuple(tiles),
+            base_root=str(base) if base else "",
+            trusted=trusted,
+            files={
+                kernel: (self.index.kernels[kernel].file, self.index.kernels[kernel].line)
+                for kernel in gated
+            },
+        )
+
+
+def make_scope(request: ScopeRequest) -> Scope:
+    """Read both trees and work out what there is to run. No code of either tree is imported.
+
+    Raises
+        GitError     the repository or a revision is not what was said
+        SchemaError  a schema that counts is wrong
+        ConfigError  the configuration is wrong
+    """
+    repo = Repo.open(request.repo)
+    base_sha = repo.resolve(request.base) if request.base else ""
+    head_sha = repo.resolve(request.head) if request.head else ""
+    head: Tree = GitTree(repo, head_sha) if head_sha else DirTree(repo.root)
+    base: Tree | None = GitTree(repo, base_sha) if base_sha else None
+    files = repo.changed_files(base_sha, head_sha or None) if base_sha else ()
+    changes = _changes(request, base, head, files)
+    trusted = head if base is None or request.trust_head else base
+    config = load_config(trusted.read(request.config), request.config)
+    globs = request.schemas or config.schemas
+    head_schemas = _load(head, globs)
+    base_schemas = _load(base, globs) if base is not None else {}
+    rules, fresh = _trusted_rules(request, head_schemas, base_schemas)
+    touched = _touched_rules(rules, files, head_schemas, base_schemas)
+    kernels, notes = _scoped(changes, rules, touched, config, request)
+    wanted = {op for kernel in kernels for op in kernel.ops}
+    run_these = tuple(rules[op] for op in sorted(wanted))
+    for schema in run_these:
+        refuse_unsupported(schema)
+    return Scope(
+        repo=repo, base_sha=base_sha, head_sha=head_sha, head_name=head_sha or WORKING_TREE,
+        index=changes.index, kernels=kernels, op_schemas=run_these, fresh=fresh & wanted,
+        config=config, trust_head=request.trust_head,
+        pythonpath=request.pythonpath or config.pythonpath,
+        relaxed=relaxations(tuple(base_schemas.values()), tuple(head_schemas.values()))
+        if base is not None else (),
+        protected=_protected(files, config, request),
+        notes=(*changes.problems, *notes),
+    )  # fmt: skip
+
+
+def _changes(
+    request: ScopeRequest, base: Tree | None, head: Tree, files: Sequence[ChangedFile]
+) -> Changes:
+    if base is None or request.everything or request.only:
+        return all_kernels(head)
+    return changed_kernels(base, head, files)
+
+
+def _load(tree: Tree, globs: tuple[str, ...]) -> dict[str, OpSchema]:
+    """Return the ops of a tree by name."""
+    texts: dict[str, bytes] = {}
+    for path in tree.paths():
+        if any(glob_match(path, pattern) for pattern in globs):
+            raw = tree.read(path)
+            if raw is not None:
+                texts[path] = raw
+    return {schema.op: schema for schema in load_files(texts)}
+
+
+def _trusted_rules(
+    request: ScopeRequest, head: Mapping[str, OpSchema], base: Mapping[str, OpSchema]
+) -> tuple[dict[str, OpSchema], frozenset[str]]:
+    """The schema that decides for each op, and the ops that are new in the head."""
+    if not base or request.trust_head:
+        return dict(head), frozenset() if not request.base else frozenset(head) - frozenset(base)
+    rules = {**head, **base}
+    return rules, frozenset(head) - frozenset(base)
+
+
+def _touched_rules(
+    rules: Mapping[str, OpSchema],
+    files: Sequence[ChangedFile],
+    head: Mapping[str, OpSchema],
+    base: Mapping[str, OpSchema],
+) -> dict[str, ChangeReason]:
+    """Ops whose schema or reference file the change touches, and how to say it."""
+    changed = {file.path for file in files} | {f.old_path for f in files if f.old_path}
+    touched: dict[str, ChangeReason] = {}
+    for op, schema in rules.items():
+        before, after = base.get(op), head.get(op)
+        if (before.digest if before else "") != (after.digest if after else "") and files:
+            touched[op] = ChangeReason(what="schema", name=op, file=schema.file)
+        for path in _reference_files(schema) & changed:
+            touched[op] = ChangeReason(what="reference", name=op, file=path)
+    return touched
+
+
+def _reference_files(schema: OpSchema) -> set[str]:
+    calls = [schema.reference, *(arg.make for arg in schema.args)]
+    targets = [getattr(call, "target", None) for call in calls]
+    return {target.module for target in targets if target is not None and target.is_path}
+
+
+def _scoped(
+    changes: Changes,
+    rules: Mapping[str, OpSchema],
+    touched: Mapping[str, ChangeReason],
+    config: GateConfig,
+    request: ScopeRequest,
+) -> tuple[tuple[ScopedKernel, ...], list[str]]:
+    """Join changed kernels with those whose schema or reference changed, and match all."""
+    schemas = tuple(rules.values())
+    reasons: dict[str, list[ChangeReason]] = {k.id: list(k.reasons) for k in changes.kernels}
+    for op, reason in touched.items():
+        for kernel in covered(rules[op], changes.index):
+            reasons.setdefault(kernel, []).append(reason)
+    notes = []
+    made = []
+    for kernel in sorted(reasons):
+        if request.only and not any(glob_match(kernel, pattern) for pattern in request.only):
+            continue
+        why = config.ignored(kernel)
+        if why is not None:
+            notes.append(f"{kernel} is ignored by {request.config}: {why}")
+            continue
+        found = match(schemas, changes.index, kernel)
+        place = changes.index.kernels[kernel]
+        made.append(
+            ScopedKernel(
+                id=kernel, file=place.file, line=place.line,
+                reasons=tuple(reasons[kernel]), ops=found.ops, near=found.near,
+            )
+        )  # fmt: skip
+    return tuple(made), notes
+
+
+def _protected(
+    files: Sequence[ChangedFile], config: GateConfig, request: ScopeRequest
+) -> tuple[str, ...]:
+    """Changed files that control the gate: its configuration, and what `protected-paths` names."""
+    patterns = (request.config, *config.protected_paths)
+    hits = {f.path for f in files if any(glob_match(f.path, pattern) for pattern in patterns)}
+    return tuple(sorted(hits))

@@ -1,0 +1,152 @@
+"""The gate's main job: two trees in, one `RunResult` out."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from gate import __version__
+from gate.engine.context import OpTask
+from gate.engine.device import choose_device, lane_count
+from gate.engine.lanes import Crew
+from gate.engine.oprun import OpRun
+from gate.engine.scope import Scope
+from gate.engine.settings import Event, Listener, RunSettings, silent
+from gate.engine.verdicts import kernel_verdict
+from gate.judge.model import Verdict
+from gate.result import KernelReport, OpReport, Policy, RunInfo, RunResult
+from gate.run.pool import WorkerSettings
+
+
+def run_gate(
+    scope: Scope, settings: RunSettings, policy: Policy, listener: Listener = silent
+) -> RunResult:
+    """Run every op that covers a changed kernel of `scope` and return what was found.
+
+    No worker is started when there is nothing to run.
+
+    Raises
+        DeviceError  `cuda` was asked for and there is none
+        WorkerError  no worker could be started
+    """
+    started = time.monotonic()
+    if not scope.op_schemas:
+        return _result(scope, settings, policy, (), started, crew=None)
+    with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
+        tasks = scope.tasks(Path(folder))
+        device = choose_device(settings.device)
+        settings = replace(settings, device=device)
+        listener(Event(kind="start", text=f"{len(tasks)} ops on {device}"))
+        with Crew(worker_settings(settings), lane_count(settings)) as crew:
+            reports, interrupted = run_ops(tasks, crew, settings, listener)
+            return _result(
+                scope, settings, policy, reports, started, crew=crew, interrupted=interrupted
+            )
+
+
+def worker_settings(settings: RunSettings) -> WorkerSettings:
+    """Return what the workers of a run are started with."""
+    return WorkerSettings(device=settings.device)
+
+
+def run_ops(
+    tasks: Sequence[OpTask],
+    crew: Crew,
+    settings: RunSettings,
+    listener: Listener = silent,
+) -> tuple[tuple[OpReport, ...], bool]:
+    """Run ops over a crew; reports come in order of the tasks.
+
+    Ops run side by side, one driver a lane, and share the lanes case by case. Ctrl-C ends the run
+    with the reports that are complete; the second value says so.
+    """
+    deadline = time.monotonic() + settings.seconds if settings.seconds else None
+    drivers = min(len(tasks), len(crew.lanes)) or 1
+    stop = threading.Event()
+
+    def drive(task: OpTask) -> OpReport | None:
+        if stop.is_set():
+            return None
+        return OpRun(task, crew, settings, listener, deadline).run()
+
+    pool = ThreadPoolExecutor(drivers, thread_name_prefix="op")
+    futures = [pool.submit(drive, task) for task in tasks]
+    reports: list[OpReport] = []
+    try:
+        for future in futures:
+            report = future.result()
+            if report is not None:
+                reports.append(report)
+    except KeyboardInterrupt:
+        stop.set()
+        crew.close()
+        done = [f for f in futures if f.done() and not f.cancelled() and f.exception() is None]
+        finished = [f.result() for f in done]
+        return tuple(report for report in finished if report is not None), True
+    finally:
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+    return tuple(reports), False
+
+
+def _result(
+    scope: Scope,
+    settings: RunSettings,
+    policy: Policy,
+    reports: tuple[OpReport, ...],
+    started: float,
+    *,
+    crew: Crew | None,
+    interrupted: bool = False,
+) -> RunResult:
+    worker = crew.info if crew else None
+    info = RunInfo(
+        tool=__version__,
+        seed=settings.seed,
+        device=settings.device if crew else "",
+        device_name=worker.device_name if worker else "",
+        base=scope.base_sha,
+        head=scope.head_name,
+        versions=worker.versions if worker else (),
+        fences=worker.fences if worker else (),
+        seconds=round(time.monotonic() - started, 3),
+        budget_cases=settings.case_budget,
+        budget_seconds=settings.seconds,
+    )
+    notes = list(scope.notes)
+    if worker:
+        notes.extend(worker.notes)
+    return RunResult(
+        info=info,
+        policy=policy,
+        kernels=_kernel_reports(scope, reports, interrupted),
+        ops=reports,
+        relaxed=scope.relaxed,
+        protected=scope.protected,
+        notes=tuple(notes),
+        interrupted=interrupted,
+    )
+
+
+def _kernel_reports(
+    scope: Scope, reports: tuple[OpReport, ...], interrupted: bool
+) -> tuple[KernelReport, ...]:
+    by_op = {report.op: report for report in reports}
+    made = []
+    for kernel in scope.kernels:
+        covering = [by_op[op] for op in kernel.ops if op in by_op]
+        verdict = kernel_verdict(kernel.id, covering)
+        if kernel.ops and len(covering) < len(kernel.ops) and not verdict.is_defect:
+            verdict = Verdict.UNDECIDED
+        made.append(
+            KernelReport(
+                kernel=kernel.id, file=kernel.file, line=kernel.line, reasons=kernel.reasons,
+                ops=kernel.ops, verdict=verdict, near=kernel.near,
+            )
+        )  # fmt: skip
+    return tuple(made)

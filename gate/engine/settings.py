@@ -1,0 +1,76 @@
+"""How a run is made: budgets, limits, and what it tells while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+INTERPRETER_CASES = 64
+"""Cases an op by default in the interpreter: the field corpus needs at most that many."""
+CUDA_CASES = 200
+"""Cases an op by default on a GPU, where a case costs well under a millisecond once compiled."""
+CORE_CASES = 12
+"""Cases that must have run before a run cut short by its budget may say `pass`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """Budgets and limits of one run."""
+
+    device: str = "interpreter"
+    """`cuda` or `interpreter`."""
+    seed: int = 0
+    """The run's seed, 0 <= seed < 2**64."""
+    cases: int | None = None
+    """Cases an op; None: the device's default."""
+    seconds: float = 0.0
+    """Wall time for all cases of the run, 0 for no limit; findings are still shrunk after it."""
+    jobs: int = 0
+    """Kernel workers; 0: one a core (interpreter) or eight a GPU at most."""
+    case_seconds: float = 60.0
+    """Time limit of one case, compile included."""
+    max_findings: int = 4
+    """Findings of one op that are confirmed, shrunk and diagnosed; the rest are counted."""
+    shrink_runs: int = 60
+    """Kernel runs that shrinking one finding may take."""
+    shrink_seconds: float = 20.0
+    """Seconds that shrinking one finding may take."""
+    diagnose_runs: int = 24
+    """Extra cases that a diagnosis may run."""
+    benchmarks: bool = False
+    """Run the benchmark oracles on every op, not only on those with a finding."""
+    checks: tuple[str, ...] = ("bounds", "wrap", "race")
+    """Device checks to switch on."""
+
+    @property
+    def case_budget(self) -> int:
+        """Cases an op."""
+        if self.cases is not None:
+            return self.cases
+        return CUDA_CASES if self.device == "cuda" else INTERPRETER_CASES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened, for whoever shows progress."""
+
+    kind: str
+    """`start`, `op`, `case`, `finding`, `op-end`, `note`."""
+    op: str = ""
+    """The op, if one is meant."""
+    text: str = ""
+    """One line for a person."""
+    done: int = 0
+    """Cases done of this op."""
+    total: int = 0
+    """Cases planned of this op."""
+    failed: int = 0
+    """Cases failed of this op."""
+
+
+Listener = Callable[[Event], None]
+"""Called from any thread; must be quick and must not raise."""
+
+
+def silent(event: Event) -> None:
+    """Listen to nothing."""

@@ -1,0 +1,113 @@
+"""Which op schemas cover which kernels."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gate.errors import Problem, SchemaError, did_you_mean
+from gate.schema.model import OpSchema
+from gate.schema.paths import glob_match
+
+
+class HasKernels(Protocol):
+    """An index of kernels; `gate.change.kernels.KernelIndex` is one."""
+
+    @property
+    def kernels(self) -> Mapping[str, object]:
+        """kernel id -> whatever is known of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """The ops that cover one kernel."""
+
+    ops: tuple[str, ...]
+    """Their names, sorted."""
+    near: str
+    """For none: the op that comes nearest and what it names; empty when nothing is near."""
+
+
+def patterns(schema: OpSchema) -> tuple[str, ...]:
+    """Return the kernel ids or globs of an op, defaults applied.
+
+    Without `kernels`: the kernel of `entry[grid]`, else every kernel in the entry's file.
+    """
+    if schema.kernels:
+        return schema.kernels
+    target = schema.entry.target
+    return (str(target),) if schema.entry.grid is not None else (f"{target.module}::*",)
+
+
+def covered(schema: OpSchema, index: HasKernels) -> tuple[str, ...]:
+    """Return the ids of the kernels that an op gates, sorted; perhaps none."""
+    wanted = patterns(schema)
+    return tuple(
+        sorted(k for k in index.kernels if any(names_kernel(pattern, k) for pattern in wanted))
+    )
+
+
+def match(schemas: Sequence[OpSchema], index: HasKernels, kernel: str) -> Match:
+    """Return the ops that cover a kernel, or the nearest miss."""
+    ops = sorted(
+        schema.op
+        for schema in schemas
+        if any(names_kernel(pattern, kernel) for pattern in patterns(schema))
+    )
+    return Match(ops=tuple(ops), near="" if ops else _nearest(schemas, kernel))
+
+
+def names_kernel(pattern: str, kernel: str) -> bool:
+    """Whether an id or glob of a schema names a kernel.
+
+    A dotted module names the file of that module wherever its packages lie in the tree:
+    `a.b::k` is `a/b.py::k`, `src/a/b.py::k`, `a/b/__init__.py::k`.
+    """
+    module, _, name = pattern.partition("::")
+    file, _, function = kernel.partition("::")
+    if not name:
+        return glob_match(file, module)
+    if not glob_match(function, name):
+        return False
+    if module.endswith(".py") or "/" in module:
+        return glob_match(file, module)
+    path = module.replace(".", "/")
+    return any(
+        glob_match(file, form)
+        for form in (f"{path}.py", f"**/{path}.py", f"{path}/__init__.py", f"**/{path}/__init__.py")
+    )
+
+
+def check_kernels(schemas: Iterable[OpSchema], index: HasKernels) -> None:
+    """Refuse schemas whose written ids or globs name no kernel.
+
+    Raises
+        SchemaError  with each such id and the nearest kernel
+    """
+    problems = []
+    for schema in schemas:
+        for position, pattern in enumerate(schema.kernels):
+            if not any(names_kernel(pattern, kernel) for kernel in index.kernels):
+                problems.append(
+                    Problem(
+                        file=schema.file, line=schema.line, path=f"$.kernels[{position}]",
+                        what=f"{pattern!r} names no kernel of the tree"
+                        f"{did_you_mean(pattern, index.kernels)}",
+                    )
+                )  # fmt: skip
+    if problems:
+        raise SchemaError(problems)
+
+
+def _nearest(schemas: Sequence[OpSchema], kernel: str) -> str:
+    """Say which op comes nearest to a kernel: the same file, else the most alike id."""
+    file = kernel.partition("::")[0]
+    written = {pattern: schema for schema in schemas for pattern in patterns(schema)}
+    same = [p for p in written if p.partition("::")[0] == file]
+    close = same or difflib.get_close_matches(kernel, list(written), n=1, cutoff=0.5)
+    if not close:
+        return ""
+    schema = written[close[0]]
+    return f"{schema.op} in {schema.file} gates {close[0]}"

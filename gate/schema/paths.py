@@ -1,0 +1,46 @@
+"""Globs over repository paths and kernel ids: `*` stays in a folder, `**` crosses folders."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+
+def glob_match(path: str, pattern: str) -> bool:
+    """Whether a path (or a kernel id `path::name`) matches a glob.
+
+    `*` and `?` match within one part, `**/` any number of folders, `[...]` a set.
+
+    >>> glob_match("src/ops/a.op.yaml", "**/*.op.yaml"), glob_match("a.py::f_kernel", "a.py::*_kernel")
+    (True, True)
+    """
+    return _compiled(pattern).fullmatch(path) is not None
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    out = []
+    i = 0
+    while i < len(pattern):
+        rest = pattern[i:]
+        if rest.startswith("**/"):
+            out.append("(?:[^/]+/)*")
+            i += 3
+        elif rest.startswith("**"):
+            out.append(".*")
+            i += 2
+        elif rest[0] == "*":
+            out.append("[^/:]*")
+            i += 1
+        elif rest[0] == "?":
+            out.append("[^/:]")
+            i += 1
+        elif rest[0] == "[" and "]" in rest[2:]:
+            end = rest.index("]", 2)
+            body = rest[1:end].replace("\\", r"\\")
+            out.append(f"[{'^' + body[1:] if body[0] in '!^' else body}]")
+            i += end + 1
+        else:
+            out.append(re.escape(rest[0]))
+            i += 1
+    return re.compile("".join(out), re.DOTALL)

@@ -1,0 +1,6 @@
+"""thin"""
+from gate.schema.model import OpSchema
+
+
+def render(schema: OpSchema) -> str:
+    return repr(schema)

@@ -1,0 +1,52 @@
+"""What format 1 can say and this version cannot do yet: refused by name, never ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from gate.errors import Problem, SchemaError
+from gate.schema.model import CompareKind, OpSchema, TensorArg
+
+Uses = Callable[[OpSchema], bool]
+
+
+
+def _mean(schema: OpSchema) -> bool:
+    return any(r.compare is not None and r.compare.kind is CompareKind.MEAN for r in schema.returns)
+
+
+def _dead_by_reference(schema: OpSchema) -> bool:
+    return any(
+        isinstance(arg, TensorArg) and arg.live is not None and arg.live.by_reference
+        for arg in schema.args
+    )
+
+
+UNSUPPORTED: Mapping[str, tuple[Uses, str]] = MappingProxyType(
+    {
+        "$.grad": (lambda s: s.grad is not None, "gradients are not checked yet"),
+        "$.independent": (lambda s: bool(s.independent), "sliced references do not exist yet"),
+        "$.properties": (lambda s: bool(s.properties), "properties are not evaluated yet"),
+        "$.args.*.live: reference": (_dead_by_reference, "dead elements are not found yet"),
+    }
+)
+"""key -> (whether a schema uses it, why it is refused)."""
+
+
+def refuse_unsupported(schema: OpSchema) -> None:
+    """Refuse a schema that uses what does not exist yet.
+
+    Raises
+        SchemaError  with every such key
+    """
+    problems = [
+        Problem(
+            file=schema.file, line=schema.line, path=key,
+            what=f"op {schema.op}: {why}; leave the key out, or write a schema without it",
+        )
+        for key, (uses, why) in UNSUPPORTED.items()
+        if uses(schema)
+    ]  # fmt: skip
+    if problems:
+        raise SchemaError(problems)
