@@ -1,4 +1,4 @@
-"""Git as a subprocess: a clean environment, no pager, no hooks, no configuration but the repository's.
+"""Git as a subprocess: a clean environment, no pager, no hooks, only the repository's settings.
 
 The repository is trusted as far as its own `.git/config` goes (the checkout step wrote it); what a
 pull request can write (attributes, hooks in the tree, names of files) has no say here.

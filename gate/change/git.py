@@ -95,7 +95,7 @@ class Repo:
         """Return the full name of the commit that `ref` means.
 
         Raises
-            GitError  there is no such commit; says how to get it in a shallow clone, or what is near
+            GitError  there is no such commit; says how to get it, or which name is near
         """
         if not ref or ref.startswith("-") or "\0" in ref or "\n" in ref:
             raise GitError(f"{ref!r} is not a revision; give a branch, tag or commit")

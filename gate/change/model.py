@@ -1,4 +1,4 @@
-"""What changed between two trees: files, kernels, and the reasons why a kernel counts as changed."""
+"""Why a kernel counts as changed between two trees."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ class ChangeReason:
     what: str
     """`kernel`, `helper`, `constant`, `launcher`, `schema`, `reference`, `config`, `named`."""
     name: str
-    """Its name, such as `_load_tile`."""
+    """Its name, such as `_load_tile`; for a kernel also what became of it, `moved from a.py`."""
     file: str
     """Where it is, from the root."""
 
     def __str__(self) -> str:
         match self.what:
+            case "kernel" if " " in self.name:  # not a name: what became of it
+                return f"the kernel itself ({self.name})"
             case "kernel":
                 return "the kernel itself"
             case "schema":
