@@ -1,0 +1,205 @@
+"""Reductions and scans: block operations on halves, as a tree, instead of a loop over elements.
+
+The combine function of the kernel gets blocks where the compiler gives it scalars; that is the
+same thing for straight code. One with a branch on its values is run element by element.
+Sums of 16-bit floats round after each addition, as the GPU's do.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+
+from gate.dtypes import Array
+from gate.run.faithful.block import Block
+from gate.run.faithful.formats import numpy_of
+from gate.run.faithful.unsupported import Refused
+
+_FAST: dict[str, Callable[..., Any]] = {
+    "_elementwise_max": np.fmax, "_elementwise_min": np.fmin, "_xor_combine": np.bitwise_xor,
+    "_or_combine": np.bitwise_or,
+}  # fmt: skip
+
+
+def tensor_of(data: Array, dtype: Any, shape: Sequence[int]) -> Any:
+    """Return a Triton tensor that holds `data`; a scalar one for an empty shape."""
+    if not shape:
+        return tl.tensor(Block(data.reshape(1), dtype), dtype)
+    return tl.tensor(Block(data, dtype), tl.block_type(dtype, [int(n) for n in shape]))
+
+
+def plain(value: Any) -> Any:
+    """Return the Python value of a constexpr, and anything else as it is."""
+    return value.value if isinstance(value, tl.constexpr) else value
+
+
+def reduce(
+    source: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: Any
+) -> Any:  # fmt: skip
+    """Stand in for `tl.reduce`: combine the elements along an axis (None: all of them)."""
+    axis, keep_dims = plain(axis), plain(keep_dims)
+    single = isinstance(source, tl.tensor)
+    inputs = (source,) if single else tuple(source)
+    types = [one.dtype for one in inputs]
+    blocks = [one.handle.data for one in inputs]
+    rank = blocks[0].ndim if inputs[0].type.is_block() else 0
+    if rank == 0:
+        raise Refused("reduction needs a block, got a scalar")
+    if axis is None:
+        blocks, at = [block.reshape(-1) for block in blocks], 0
+    else:
+        at = axis + rank if axis < 0 else axis
+    if not 0 <= at < blocks[0].ndim:
+        raise Refused(f"reduction axis must be < inputs rank ({rank})")
+    made = _reduced(blocks, types, at, combine_fn)
+    if axis is None:
+        shape: tuple[int, ...] = (1,) * rank if keep_dims else ()
+    elif keep_dims:
+        shape = (*made[0].shape[:at], 1, *made[0].shape[at:])
+    else:
+        shape = made[0].shape
+    results = tuple(
+        tensor_of(data.reshape(shape or (1,)), dtype, shape)
+        for data, dtype in zip(made, types, strict=True)
+    )
+    return results[0] if single else results
+
+
+def _reduced(blocks: list[Array], types: list[Any], axis: int, combine_fn: Any) -> list[Array]:
+    name = getattr(combine_fn, "__name__", "")
+    standard = getattr(getattr(combine_fn, "fn", None), "__module__", "") == "triton.language.standard"
+    held = blocks[0].dtype
+    if standard and len(blocks) == 1:
+        if name == "_sum_combine" and held.kind in "iu":
+            return [np.add.reduce(blocks[0], axis=axis, dtype=held)]
+        if name in _FAST and held.kind != "V" and not (name in ("_elementwise_max", "_elementwise_min") and held.kind == "b"):  # fmt: skip
+            return [_FAST[name].reduce(blocks[0], axis=axis)]
+    front = [np.moveaxis(block, axis, 0) for block in blocks]
+    combine = combiner(combine_fn, types)
+    while len(front[0]) > 1:
+        half = len(front[0]) // 2
+        front = combine([f[:half] for f in front], [f[half:] for f in front])
+    return [f[0] for f in front]
+
+
+def scan(
+    source: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any
+) -> Any:  # fmt: skip
+    """Stand in for `tl.associative_scan`: inclusive prefixes along an axis."""
+    axis, reverse = plain(axis), plain(reverse)
+    single = isinstance(source, tl.tensor)
+    inputs = (source,) if single else tuple(source)
+    types = [one.dtype for one in inputs]
+    rank = inputs[0].handle.data.ndim
+    at = axis + rank if axis < 0 else axis
+    if not 0 <= at < rank:
+        raise Refused(f"scan axis {axis} must be < inputs rank ({rank})")
+    front = [np.moveaxis(one.handle.data, at, 0) for one in inputs]
+    if reverse:
+        front = [f[::-1] for f in front]
+    front = _prefixes(front, combiner(combine_fn, types))
+    if reverse:
+        front = [f[::-1] for f in front]
+    made = [np.ascontiguousarray(np.moveaxis(f, 0, at)) for f in front]
+    results = tuple(
+        tensor_of(data, dtype, data.shape) for data, dtype in zip(made, types, strict=True)
+    )
+    return results[0] if single else results
+
+
+Combine = Callable[[list[Array], list[Array]], list[Array]]
+
+
+def _prefixes(front: list[Array], combine: Combine) -> list[Array]:
+    """Combine each element with the one `step` before it, for step = 1, 2, 4, ..."""
+    count = len(front[0])
+    step = 1
+    while step < count:
+        before = [np.concatenate([f[:step], f[:-step]]) for f in front]
+        tail = combine(before, front)
+        front = [np.concatenate([f[:step], t[step:]]) for f, t in zip(front, tail, strict=True)]
+        step *= 2
+    return front
+
+
+def combiner(combine_fn: Any, types: list[Any]) -> Combine:
+    """Return the kernel's combine function over arrays."""
+    straight = not branches(combine_fn)
+
+    def call(left: list[Array], right: list[Array]) -> list[Array]:
+        shape = left[0].shape
+        args = [tensor_of(a, t, shape) for a, t in zip([*left, *right], [*types, *types], strict=True)]
+        made = combine_fn(*args)
+        parts = tuple(made) if isinstance(made, tuple | tl.tuple) else (made,)
+        arrays = [_as_array(part, dtype) for part, dtype in zip(parts, types, strict=True)]
+        return [np.broadcast_to(a, shape) if shape else a.reshape(()) for a in arrays]
+
+    def each(left: list[Array], right: list[Array]) -> list[Array]:
+        shape = left[0].shape
+        made = [np.empty(shape, dtype=a.dtype) for a in left]
+        for index in np.ndindex(*shape):
+            parts = call([np.asarray(a[index]).reshape(()) for a in left],
+                         [np.asarray(b[index]).reshape(()) for b in right])  # fmt: skip
+            for target, part in zip(made, parts, strict=True):
+                target[index] = part.reshape(-1)[0]
+        return made
+
+    return call if straight else each
+
+
+def _as_array(part: Any, dtype: Any) -> Array:
+    held = numpy_of(dtype)
+    data = part.handle.data if isinstance(part, tl.tensor) else np.asarray(plain(part))
+    return data if data.dtype == held else data.astype(held)
+
+
+_BRANCHES: dict[Any, bool] = {}
+
+
+def branches(fn: Any) -> bool:
+    """Return whether a jit function decides on values: it holds an `if`, a loop or a ternary.
+
+    Functions of Triton's own library are straight on blocks; their tests are on constants.
+    """
+    inner = getattr(fn, "fn", fn)
+    if getattr(inner, "__module__", "").startswith("triton.language"):
+        return False
+    if inner not in _BRANCHES:
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(inner)))
+        except (OSError, TypeError, SyntaxError):
+            _BRANCHES[inner] = True
+        else:
+            kinds = (ast.If, ast.While, ast.For, ast.IfExp)
+            _BRANCHES[inner] = any(isinstance(node, kinds) for node in ast.walk(tree))
+    return _BRANCHES[inner]
+
+
+def mapped(scalar_fn: Any, inputs: Sequence[Any]) -> Any:
+    """Apply a jit function of scalars to each element of equally shaped blocks."""
+    shape = inputs[0].handle.data.shape
+    types = [one.dtype for one in inputs]
+    arrays = [np.broadcast_to(one.handle.data, shape) for one in inputs]
+    if not branches(scalar_fn):
+        return scalar_fn(*inputs)
+    columns: list[list[Any]] = []
+    kinds: list[Any] = []
+    single = True
+    for index in np.ndindex(*shape):
+        parts = [tensor_of(a[index].reshape(1), t, ()) for a, t in zip(arrays, types, strict=True)]
+        made = scalar_fn(*parts)
+        single = not isinstance(made, tuple | tl.tuple)
+        results = (made,) if single else tuple(made)
+        kinds = [one.dtype for one in results]
+        columns.append([one.handle.data.reshape(-1)[0] for one in results])
+    blocks = tuple(
+        tensor_of(np.array([row[i] for row in columns]).astype(numpy_of(kind)).reshape(shape), kind, shape)
+        for i, kind in enumerate(kinds)
+    )  # fmt: skip
+    return blocks[0] if single else blocks

@@ -1,0 +1,121 @@
+"""Install the faithful interpreter into a worker process.
+
+How a worker uses it (`TRITON_INTERPRET=1` must be in the environment before triton is imported,
+which the supervisor sees to):
+
+    state = install(FaithfulOptions(root=root))            # once; imports torch and triton
+    state.force_config(index)                              # None: the tuner's own choice
+    state.begin(regions, order, checks)                    # before each call of an entry
+    try:
+        entry(*args)                                       # launches go through the interpreter
+    except Unsupported as error:  ...                      # Outcome.UNSUPPORTED, error.reason
+    except KernelFailed as error: ...                      # the kernel's own fault: kind, line
+    faults = state.end()                                   # facts, also after an exception
+    state.configs                                          # most configs of a tuned kernel seen
+
+`regions` describe every tensor of the call (`model.TensorRegion`); `checks` holds `bounds`,
+`wrap`, `race` and `compile`. A launch listener (`state.on_launch`) is called as
+`listener(interpreted_function, bound_arguments, options)` once for each launch, before it runs;
+`place.kernel_id(fn.fn, root)` names the kernel. Launches may also be seen by wrapping
+`InterpretedFunction.run` after `install`.
+
+Programs run in `forward` (axis 0 fastest), `reversed` or `shuffled` order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gate.run.faithful.model import FaithfulOptions, TensorRegion
+from gate.run.protocol import Fault
+
+if TYPE_CHECKING:
+    from gate.run.faithful.launch import Launcher
+    from gate.run.faithful.tuning import Tuning
+
+KNOWN = ("3.6", "3.7", "3.8", "3.9")
+"""Triton versions whose language this interpreter was written against."""
+
+
+class FaithfulState:
+    """The interpreter of this process."""
+
+    def __init__(self, launcher: Launcher, tuning: Tuning, notes: tuple[str, ...]) -> None:
+        self._launcher = launcher
+        self._tuning = tuning
+        self.notes = notes
+
+    @property
+    def configs(self) -> int:
+        """Most configs of an autotuned kernel since `begin`."""
+        return self._tuning.count
+
+    @property
+    def on_launch(self) -> list[Callable[[Any, Mapping[str, Any], Mapping[str, Any]], None]]:
+        """Listeners that are called before each launch."""
+        return self._launcher.on_launch
+
+    def force_config(self, index: int | None) -> None:
+        """Use config number `index` of autotuned kernels; None: the tuner's own choice."""
+        self._tuning.force(index)
+
+    def begin(
+        self, tensors: Sequence[TensorRegion], order: str, checks: frozenset[str]
+    ) -> None:  # fmt: skip
+        """Prepare for a call: its tensors, the order of programs and the checks to make."""
+        from gate.run.faithful.storage import Storages  # noqa: PLC0415 - needs torch
+        from gate.run.faithful.watch import Faults, Watch  # noqa: PLC0415 - see above
+
+        builder = self._launcher.builder
+        builder.watch = Watch(Faults(limit=self._launcher.options.max_faults), checks)
+        builder.watch_wraps = builder.watch.wrap
+        builder.storages = Storages(tensors)
+        self._launcher.order = order
+        self._tuning.count = 0
+
+    def end(self) -> tuple[Fault, ...]:
+        """Return the faults of the call, in the order in which they were seen."""
+        return tuple(self._launcher.builder.watch.faults.found.values())
+
+
+def install(options: FaithfulOptions) -> FaithfulState:
+    """Import triton and make its interpreter faithful, for the life of this process.
+
+    Raises
+        RuntimeError  `TRITON_INTERPRET` is not set, so kernels would be compiled
+    """
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        raise RuntimeError("the interpreter needs TRITON_INTERPRET=1 before triton is imported")
+    # Torch and triton take seconds to import, and only a worker may pay for that.
+    import triton  # noqa: PLC0415
+    from triton.runtime.interpreter import InterpretedFunction  # noqa: PLC0415
+
+    from gate.run.faithful import driver, place  # noqa: PLC0415
+    from gate.run.faithful.builder import FaithfulBuilder  # noqa: PLC0415
+    from gate.run.faithful.language import Language  # noqa: PLC0415
+    from gate.run.faithful.launch import Launcher  # noqa: PLC0415
+    from gate.run.faithful.tuning import Tuning  # noqa: PLC0415
+
+    place.skip(os.path.dirname(os.path.abspath(triton.__file__)))
+    builder = FaithfulBuilder(options)
+    language = Language(builder)
+    language.install()
+    launcher = Launcher(options, builder, language)
+    InterpretedFunction.run = lambda kernel, *args, **kwargs: launcher.run(kernel, *args, **kwargs)
+    InterpretedFunction.__call__ = lambda kernel, *a, **k: launcher.call(kernel, *a, **k)
+    driver.install(options.arch)
+    tuning = Tuning(options.rerun_tuned)
+    tuning.install()
+    return FaithfulState(launcher, tuning, _notes(triton.__version__))
+
+
+def _notes(version: str) -> tuple[str, ...]:
+    """Return what the user should know of this Triton."""
+    if ".".join(version.split(".")[:2]) in KNOWN:
+        return ()
+    return (
+        f"Triton {version} is not known to the interpreter (known: {', '.join(KNOWN)});"
+        " its results may differ from a GPU's",
+    )
