@@ -20,14 +20,14 @@ from gate.case.frame import (
     Ranks,
     extents_of,
     place_of,
+    plain,
 )
 from gate.case.layouts import layout_allowed, place, plain_layout
 from gate.case.model import Case, DtypeScalar, TensorChoice
 from gate.case.shapes import TensorView, chosen_shape, dtype_of
 from gate.errors import CaseTextError, did_you_mean
-from gate.schema.expr import evaluate
+from gate.schema.expr import DtypeName
 from gate.schema.model import Dim, DimKind, OpSchema, ScalarArg, TensorArg
-from gate.schema.nodes import DtypeName
 
 MAX_RANK = 16
 """Axes of the dim group at most; a guard against absurd texts."""
@@ -68,7 +68,7 @@ def expected_errors(bound: BoundCase) -> tuple[str, ...]:
     return tuple(
         name
         for name, conditions in bound.schema.raises
-        if any(evaluate(condition, env) for condition in conditions)
+        if any(plain(condition, env) for condition in conditions)
     )
 
 
@@ -101,7 +101,7 @@ def check_where(schema: OpSchema, env: Mapping[str, Any]) -> None:
         CaseTextError  one is false; carries its line and the values that it speaks of
     """
     for condition in schema.where:
-        if not evaluate(condition, env):
+        if not plain(condition, env):
             values = ", ".join(f"{n}={_shown(env.get(n))}" for n in sorted(condition.names))
             where = place_of(schema, condition.line, "$.where")
             raise CaseTextError(f"{where}: `{condition.text}` is false here ({values})")
@@ -278,7 +278,7 @@ def _bind_tensor(
     shape = chosen_shape(schema, arg, choice, env)
     dtype = dtype_of(schema, arg, env)
     spot = place(choice.layout, shape, dtype)
-    if not layout_allowed(arg, choice.layout, shape):
+    if not layout_allowed(arg, choice.layout, shape, frame.tensor_names):
         raise CaseTextError(
             f"arg {arg.name} of {schema.op} may not lie `{choice.layout}`: its io is "
             f"{arg.io.value} and it takes layouts: {arg.layouts.value}"

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from gate.case.frame import plain
 from gate.dtypes import DTYPES, F64, Array, DType, encode, round_to, to_float64
 from gate.errors import CaseTextError
-from gate.schema.expr import Expr, evaluate
+from gate.schema.expr import Expr
 from gate.schema.model import Domain, Range, TensorArg
 
 
@@ -150,7 +151,7 @@ def _ends(name: str, ends: Range | None, env: Mapping[str, Any]) -> tuple[Any, A
 def _number(name: str, what: str, expr: Expr | None, env: Mapping[str, Any]) -> Any:
     if expr is None:
         return 0
-    value = evaluate(expr, env)
+    value = plain(expr, env)
     if isinstance(value, (list, tuple, np.ndarray)):
         return np.asarray(value)
     if isinstance(value, np.generic):

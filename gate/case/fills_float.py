@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gate.case import draws
+from gate.case import rawbits
 from gate.case.domain import Span, representable
 from gate.case.rules import Rule
 from gate.dtypes import DTYPES, F64, Array, encode, to_float64
@@ -75,11 +75,11 @@ class _Ask:
         return self.room.span
 
     def normal(self) -> F64:
-        z = draws.normals(self.seed, self.span.numel).reshape(self.span.shape)
+        z = rawbits.normals(self.seed, self.span.numel).reshape(self.span.shape)
         return self.room.fit(z, 4.0)
 
     def fractions(self, bits: int = 53) -> F64:
-        return draws.fractions(self.seed, self.span.numel, bits).reshape(self.span.shape)
+        return rawbits.fractions(self.seed, self.span.numel, bits).reshape(self.span.shape)
 
     def by_rows(self, values: F64) -> F64:
         return values.reshape(self.span.rows, self.span.width)
@@ -170,19 +170,19 @@ def _uniform01(ask: _Ask) -> F64:
 
 def _shifted(ask: _Ask) -> F64:
     by = ask.rule.number(0, 3.0)
-    z = draws.normals(ask.seed, ask.span.numel).reshape(ask.span.shape)
+    z = rawbits.normals(ask.seed, ask.span.numel).reshape(ask.span.shape)
     return ask.room.fit(z + by, abs(by) + 4.0)
 
 
 def _negative(ask: _Ask) -> F64:
-    z = draws.normals(ask.seed, ask.span.numel).reshape(ask.span.shape)
+    z = rawbits.normals(ask.seed, ask.span.numel).reshape(ask.span.shape)
     return ask.room.fit(np.minimum(z * 2.0 - 12.0, -6.0), 24.0)
 
 
 def _large(ask: _Ask) -> F64:
     least, spread = LARGE
     scale = LARGE_FLOAT64 if ask.span.dtype == "float64" else 1.0
-    sign = draws.signs(ask.seed.child("sign"), ask.span.numel).reshape(ask.span.shape)
+    sign = rawbits.signs(ask.seed.child("sign"), ask.span.numel).reshape(ask.span.shape)
     values = sign * (least + spread * ask.fractions()) * scale
     return ask.room.fit(values, (least + spread) * scale)
 
@@ -201,8 +201,8 @@ def _subnormal_row(ask: _Ask) -> F64:
     if dtype.precision < 2:
         return ask.normal()
     steps = (1 << (dtype.precision - 1)) - 1
-    units = draws.integers_below(ask.seed.child("units"), steps, ask.span.numel) + np.uint64(1)
-    sign = draws.signs(ask.seed.child("sign"), ask.span.numel)
+    units = rawbits.integers_below(ask.seed.child("units"), steps, ask.span.numel) + np.uint64(1)
+    sign = rawbits.signs(ask.seed.child("sign"), ask.span.numel)
     tiny = np.ldexp(sign * units.astype(np.float64), dtype.min_exponent - dtype.precision + 1)
     return _with_part(ask, ask.normal(), lambda part: tiny[: part.size].reshape(part.shape))
 
@@ -230,11 +230,11 @@ def _cancellation(ask: _Ask) -> F64:
     """Pairs v, -v in random places of each row; an odd one out is 0.5."""
     rows, width = ask.span.rows, ask.span.width
     half = width // 2
-    z = draws.normals(ask.seed, rows * half).reshape(rows, half)
+    z = rawbits.normals(ask.seed, rows * half).reshape(rows, half)
     odd = np.full((rows, width - 2 * half), 0.5)
     pairs = np.concatenate([z, -z, odd], axis=1)
     mixed = np.take_along_axis(
-        pairs, draws.row_permutations(ask.seed.child("places"), rows, width), axis=1
+        pairs, rawbits.row_permutations(ask.seed.child("places"), rows, width), axis=1
     )
     return ask.room.fit(mixed.reshape(ask.span.shape), 4.0)
 
@@ -276,7 +276,7 @@ def _needle_at(ask: _Ask, position: int, axis: int, *, up: bool) -> F64:
 
 
 def _ties(ask: _Ask) -> F64:
-    which = draws.integers_below(ask.seed, len(_TIES), ask.span.numel)
+    which = rawbits.integers_below(ask.seed, len(_TIES), ask.span.numel)
     values = np.asarray(_TIES)[which.astype(np.int64)].reshape(ask.span.shape)
     return ask.room.fit(values, 2.0)
 
@@ -291,19 +291,19 @@ def _specials(ask: _Ask) -> F64:
     pool = np.asarray(
         [0.0, -0.0, tiny, -tiny, normal - tiny, normal, -normal, 1.0 + step, 1.0 - step]
     )
-    which = draws.integers_below(ask.seed.child("special"), len(pool), ask.span.numel)
-    mask = draws.chosen(ask.seed, ask.span.numel, 4).reshape(ask.span.shape)
+    which = rawbits.integers_below(ask.seed.child("special"), len(pool), ask.span.numel)
+    mask = rawbits.chosen(ask.seed, ask.span.numel, 4).reshape(ask.span.shape)
     return np.where(mask, pool[which.astype(np.int64)].reshape(ask.span.shape), ask.normal())
 
 
 def _nan(ask: _Ask) -> F64:
-    mask = draws.chosen(ask.seed, ask.span.numel, _SPARSE).reshape(ask.span.shape)
+    mask = rawbits.chosen(ask.seed, ask.span.numel, _SPARSE).reshape(ask.span.shape)
     return np.where(mask, np.nan, ask.normal())
 
 
 def _inf(ask: _Ask) -> F64:
-    mask = draws.chosen(ask.seed, ask.span.numel, _SPARSE).reshape(ask.span.shape)
-    sign = draws.signs(ask.seed.child("sign"), ask.span.numel).reshape(ask.span.shape)
+    mask = rawbits.chosen(ask.seed, ask.span.numel, _SPARSE).reshape(ask.span.shape)
+    sign = rawbits.signs(ask.seed.child("sign"), ask.span.numel).reshape(ask.span.shape)
     return np.where(mask, sign * np.inf, ask.normal())
 
 
@@ -323,8 +323,8 @@ def _neginf_but_last(ask: _Ask) -> F64:
 def _also(ask: _Ask) -> F64:
     values = ask.normal()
     pool = np.asarray(ask.span.also or (0.0,), dtype=np.float64)
-    which = draws.integers_below(ask.seed.child("sentinel"), len(pool), ask.span.numel)
-    mask = draws.chosen(ask.seed, ask.span.numel, _SENTINELS).reshape(ask.span.shape)
+    which = rawbits.integers_below(ask.seed.child("sentinel"), len(pool), ask.span.numel)
+    mask = rawbits.chosen(ask.seed, ask.span.numel, _SENTINELS).reshape(ask.span.shape)
     return np.where(mask, pool[which.astype(np.int64)].reshape(ask.span.shape), values)
 
 
@@ -337,7 +337,7 @@ def _most(ask: _Ask) -> F64:
 
 
 def _ends(ask: _Ask) -> F64:
-    upper = draws.integers_below(ask.seed, 2, ask.span.numel).reshape(ask.span.shape) == 1
+    upper = rawbits.integers_below(ask.seed, 2, ask.span.numel).reshape(ask.span.shape) == 1
     return np.where(upper, _most(ask), _least(ask))
 
 
@@ -347,8 +347,8 @@ def _distinct(ask: _Ask) -> F64:
     axis = span.distinct or 0
     moved = np.moveaxis(np.empty(span.shape), axis, -1).shape
     width = moved[-1]
-    ranks = draws.row_permutations(ask.seed, span.numel // width, width).reshape(moved)
-    spread = np.moveaxis((ranks - width / 2 + 0.5) / 16.0, -1, axis)
+    ranks = rawbits.row_permutations(ask.seed, span.numel // width, width).reshape(moved)
+    spread = np.moveaxis((ranks.astype(np.float64) - width / 2 + 0.5) / 16.0, -1, axis)
     return ask.room.fit(spread, width / 32.0)
 
 

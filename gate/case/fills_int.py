@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gate.case import draws
+from gate.case import rawbits
 from gate.case.domain import Span
 from gate.case.rules import Rule
 from gate.dtypes import DTYPES, Array, encode
@@ -43,7 +43,7 @@ class _Ask:
         return top
 
     def uniform(self) -> U64:
-        return draws.integers_below(self.seed, self.size, self.span.numel)
+        return rawbits.integers_below(self.seed, self.size, self.span.numel)
 
     def modulo(self, index: U64) -> U64:
         whole = self.size == 0
@@ -110,19 +110,19 @@ def _most(ask: _Ask) -> U64:
 
 
 def _ends(ask: _Ask) -> U64:
-    upper = draws.integers_below(ask.seed, 2, ask.span.numel) == 1
+    upper = rawbits.integers_below(ask.seed, 2, ask.span.numel) == 1
     return np.where(upper, ask.last, np.uint64(0))
 
 
 def _constant(ask: _Ask) -> U64:
-    one = draws.integers_below(ask.seed.child("pool"), ask.size[:1], 1)
+    one = rawbits.integers_below(ask.seed.child("pool"), ask.size[:1], 1)
     return ask.modulo(np.repeat(one, ask.span.numel))
 
 
 def _repeated(ask: _Ask) -> U64:
     """Two values only, in random order."""
-    pool = draws.integers_below(ask.seed.child("pool"), np.repeat(ask.size[:1], 2), 2)
-    which = draws.integers_below(ask.seed, 2, ask.span.numel)
+    pool = rawbits.integers_below(ask.seed.child("pool"), np.repeat(ask.size[:1], 2), 2)
+    which = rawbits.integers_below(ask.seed, 2, ask.span.numel)
     return ask.modulo(pool[which.astype(np.int64)])
 
 
@@ -143,7 +143,7 @@ def _reversed(ask: _Ask) -> U64:
 def _small(ask: _Ask) -> U64:
     """Values within +-8, or the lowest ones of a range that has none of them."""
     span = ask.span
-    drawn = draws.integers_below(ask.seed, 2 * _SMALL + 1, span.numel)
+    drawn = rawbits.integers_below(ask.seed, 2 * _SMALL + 1, span.numel)
     if span.domain is Domain.CHOICES or span.elementwise or span.exclude:
         return ask.modulo(drawn)
     low, high = int(span.lo), int(span.hi)
@@ -169,12 +169,12 @@ def _distinct(ask: _Ask) -> U64:
         case "max" | "ends":
             index = np.tile(ask.last[0] - np.uint64(width - 1) + steps, (rows, 1))
         case _:
-            drawn = draws.integers_below(ask.seed, spare, rows * width).reshape(rows, width)
+            drawn = rawbits.integers_below(ask.seed, spare, rows * width).reshape(rows, width)
             index = np.sort(drawn, axis=1) + steps
     if ask.rule.name == "reversed":
         index = index[:, ::-1]
     elif ask.rule.name not in ("sorted", "ramp"):
-        order = draws.row_permutations(ask.seed.child("order"), rows, width)
+        order = rawbits.row_permutations(ask.seed.child("order"), rows, width)
         index = np.take_along_axis(index, order, axis=1)
     return np.moveaxis(index.reshape(moved), -1, axis).reshape(-1)
 
@@ -183,11 +183,11 @@ def _sentinels(rule: Rule, span: Span, seed: Seed, values: Array) -> Array:
     if not span.also or rule.name not in ("also", "also_all"):
         return values
     pool = encode(np.asarray(span.also), span.dtype)
-    which = draws.integers_below(seed.child("sentinel"), len(pool), span.numel)
+    which = rawbits.integers_below(seed.child("sentinel"), len(pool), span.numel)
     drawn = pool[which.astype(np.int64)].reshape(span.shape)
     if rule.name == "also_all":
         return drawn
-    mask = draws.chosen(seed, span.numel, _SENTINELS).reshape(span.shape)
+    mask = rawbits.chosen(seed, span.numel, _SENTINELS).reshape(span.shape)
     return np.where(mask, drawn, values)
 
 
@@ -222,7 +222,7 @@ def bool_fill(rule: Rule, span: Span, seed: Seed) -> Array:
     if span.numel == 0:
         return np.zeros(span.shape, dtype=np.bool_)
     rows, width = span.rows, span.width
-    spot = draws.integers_below(seed.child("spot"), width, rows).astype(np.int64)
+    spot = rawbits.integers_below(seed.child("spot"), width, rows).astype(np.int64)
     match rule.name:
         case "all_true" | "max":
             values = np.ones((rows, width), dtype=np.bool_)
@@ -236,7 +236,7 @@ def bool_fill(rule: Rule, span: Span, seed: Seed) -> Array:
         case "last_true":
             values = np.tile(np.arange(width) == width - 1, (rows, 1))
         case _:
-            values = (draws.integers_below(seed, 2, span.numel) == 1).reshape(rows, width)
+            values = (rawbits.integers_below(seed, 2, span.numel) == 1).reshape(rows, width)
     if span.domain is Domain.NONEMPTY:
         empty = ~values.any(axis=1)
         values[empty, spot[empty]] = True
@@ -314,9 +314,9 @@ def probabilities_fill(rule: Rule, span: Span, seed: Seed) -> Array:
     if span.numel == 0:
         return np.zeros(span.shape, dtype=DTYPES[span.dtype].storage)
     rows, width = span.rows, span.width
-    drawn = draws.integers_below(seed, 1 << 20, span.numel).reshape(rows, width)
+    drawn = rawbits.integers_below(seed, 1 << 20, span.numel).reshape(rows, width)
     weights = drawn.astype(np.int64) + 1
-    spot = draws.integers_below(seed.child("spot"), width, rows).astype(np.int64)
+    spot = rawbits.integers_below(seed.child("spot"), width, rows).astype(np.int64)
     match rule.name:
         case "one_hot":
             weights = np.zeros((rows, width), dtype=np.int64)

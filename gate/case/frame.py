@@ -13,7 +13,7 @@ from typing import Any
 
 from gate.case.model import DtypeScalar, Extent, ScalarValue
 from gate.errors import CaseTextError
-from gate.schema.expr import Expr, evaluate
+from gate.schema.expr import DtypeName, EvalError, Expr, evaluate
 from gate.schema.model import (
     Arg,
     Dim,
@@ -24,7 +24,6 @@ from gate.schema.model import (
     ScalarArg,
     TensorArg,
 )
-from gate.schema.nodes import DtypeName
 
 GROUP = "..."
 """Name of the dim group."""
@@ -118,6 +117,7 @@ class Frame:
         self.drawn_args: tuple[Arg, ...] = tuple(arg for arg in schema.args if arg.make is None)
         self.tensors = tuple(arg for arg in schema.args if isinstance(arg, TensorArg))
         self.tensor_names = frozenset(arg.name for arg in self.tensors)
+        self.dims = {dim.name: dim for dim in schema.dims}
 
     def walk(self, pick: Pick) -> dict[str, Any]:
         """Give every variable its value.
@@ -148,6 +148,14 @@ class Frame:
                     env[name] = DtypeName(str(pick(name, Members(values=dtypes), False)))
         return env
 
+    def extents(self, name: str, env: Mapping[str, Any]) -> Extents:
+        """Return the legal extents of a RANGE dim.
+
+        Raises
+            CaseTextError  there is none
+        """
+        return extents_of(self.schema, self.dims[name], env)
+
 
 def place_of(schema: OpSchema, line: int, what: str) -> str:
     """Return `file:line  what`, the start of a message."""
@@ -155,10 +163,17 @@ def place_of(schema: OpSchema, line: int, what: str) -> str:
 
 
 def plain(expr: Expr, env: Mapping[str, Any]) -> Any:
-    """Evaluate an expression; a bare name is looked up at once."""
+    """Evaluate an expression; a bare name is looked up at once.
+
+    Raises
+        CaseTextError  it cannot be evaluated for this case
+    """
     if expr.text in env:
         return env[expr.text]
-    return evaluate(expr, env)
+    try:
+        return evaluate(expr, env)
+    except EvalError as problem:
+        raise CaseTextError(f"line {expr.line}: {problem.message}") from None
 
 
 def whole(schema: OpSchema, what: str, expr: Expr, env: Mapping[str, Any]) -> int:

@@ -19,8 +19,7 @@ from gate.case.model import DtypeScalar
 from gate.case.shapes import TensorView
 from gate.dtypes import DTYPES, Array
 from gate.errors import CaseTextError
-from gate.schema.expr import Call, Expr
-from gate.schema.nodes import DtypeName
+from gate.schema.expr import Call, DtypeName, Expr
 from gate.seed import Seed
 
 Make = Callable[[str, Call | Expr, Mapping[str, Any], str], Any]
@@ -176,7 +175,8 @@ def garbage(shape: tuple[int, ...], dtype: str, seed: Seed) -> Array:
     low, high = kind.integer_range
     upper = (seed.words(int(np.prod(shape, dtype=np.int64))) >> np.uint64(63)).reshape(shape) == 1
     ends = np.asarray([low, high]).astype(kind.storage)
-    return np.where(upper, ends[1], ends[0])
+    values: Array = np.where(upper, ends[1], ends[0])
+    return values
 
 
 # --- what later expressions and reports see -----------------------------------------------------

@@ -118,8 +118,12 @@ def expanded_axis(layout: str, shape: tuple[int, ...]) -> int | None:
     return axis % len(shape)
 
 
-def layouts_for(arg: TensorArg, shape: tuple[int, ...], dtype: str) -> tuple[str, ...]:
+def layouts_for(
+    arg: TensorArg, shape: tuple[int, ...], dtype: str, tensors: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
     """Return the layouts that differ for this shape and that the arg may arrive in.
+
+    tensors  names of the schema's tensor args, as in `may_repeat`
 
     The plainest one comes first; `far_rows` is not among them (`fits_far_rows`).
     """
@@ -129,7 +133,7 @@ def layouts_for(arg: TensorArg, shape: tuple[int, ...], dtype: str) -> tuple[str
     allowed = [plain]
     seen = {place(plain, shape, dtype)}
     for layout in _candidates(len(shape)):
-        if not layout_allowed(arg, layout, shape):
+        if not layout_allowed(arg, layout, shape, tensors):
             continue
         spot = place(layout, shape, dtype)
         if spot not in seen:
@@ -143,7 +147,9 @@ def plain_layout(arg: TensorArg, rank: int) -> str:
     return "transposed" if arg.layouts is Layouts.COLUMNS and rank >= 2 else "contiguous"
 
 
-def layout_allowed(arg: TensorArg, layout: str, shape: tuple[int, ...]) -> bool:
+def layout_allowed(
+    arg: TensorArg, layout: str, shape: tuple[int, ...], tensors: frozenset[str] = frozenset()
+) -> bool:
     """Return whether the schema lets the arg arrive like this, and whether the layout exists
     for the shape; False too for an expanded arg that is written to or whose values may not
     repeat."""
@@ -152,7 +158,7 @@ def layout_allowed(arg: TensorArg, layout: str, shape: tuple[int, ...]) -> bool:
     except CaseTextError:
         return False
     axis = expanded_axis(layout, shape)
-    if axis is not None and not may_repeat(arg, axis, len(shape)):
+    if axis is not None and not may_repeat(arg, axis, len(shape), tensors):
         return False
     odd = parse_rule(layout, NAMES, "layout").name == "odd_one"
     match arg.layouts:
@@ -166,8 +172,11 @@ def layout_allowed(arg: TensorArg, layout: str, shape: tuple[int, ...]) -> bool:
             return len(shape) < 2 or strides[-2] == 1 or 0 in shape
 
 
-def may_repeat(arg: TensorArg, axis: int, rank: int) -> bool:
-    """Return whether an arg's values may repeat along an axis (0 is the first)."""
+def may_repeat(arg: TensorArg, axis: int, rank: int, tensors: frozenset[str] = frozenset()) -> bool:
+    """Return whether an arg's values may repeat along an axis (0 is the first).
+
+    tensors  names of the schema's tensor args: bounds that name one differ between elements
+    """
     if arg.io is not Io.IN or arg.live is not None:
         return False
     values = arg.values
@@ -177,7 +186,9 @@ def may_repeat(arg: TensorArg, axis: int, rank: int) -> bool:
         case Domain.PROBABILITIES | Domain.NONEMPTY:
             return axis != rank - 1
         case Domain.RANGE:
-            return values.distinct is None
+            assert values.range is not None
+            ends = values.range.lo.names | values.range.hi.names
+            return values.distinct is None and not ends & tensors
         case Domain.ANY | Domain.CHOICES:
             return True
 

@@ -12,9 +12,8 @@ from gate.case.layouts import is_contiguous
 from gate.case.model import TensorChoice
 from gate.dtypes import DTYPES
 from gate.errors import CaseTextError
-from gate.schema.expr import Expr
+from gate.schema.expr import DtypeName, Expr
 from gate.schema.model import OpSchema, TensorArg
-from gate.schema.nodes import DtypeName
 
 
 @dataclass(frozen=True, slots=True)

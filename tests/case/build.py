@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gate.schema.expr import Call, Expr, Target, parse_expr
+from gate.schema.expr import Call, Expr, Level, Target, parse_expr
 from gate.schema.model import (
     Arg,
     Dim,
@@ -21,7 +21,6 @@ from gate.schema.model import (
     TensorArg,
     Values,
 )
-from gate.schema.nodes import Level
 
 
 def expr(text: str | int) -> Expr:

@@ -101,7 +101,7 @@ def row_permutations(seed: Seed, rows: int, width: int) -> I64:
 
 def chosen(seed: Seed, count: int, one_in: int) -> npt.NDArray[np.bool_]:
     """Return a mask that is True for about one element in `one_in`, and for at least one."""
-    picked = integers_below(seed.child("which"), one_in, count) == 0
+    picked: npt.NDArray[np.bool_] = integers_below(seed.child("which"), one_in, count) == 0
     if count and not picked.any():
         picked[seed.child("at least").below(count)] = True
     return picked

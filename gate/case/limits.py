@@ -1,0 +1,56 @@
+"""How large a case may be on a device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds on one case. All figures in elements unless said."""
+
+    elements: int
+    """All tensors together, inputs and outputs."""
+    slices: int
+    """Slices along the longest axis of any one tensor: kernels start a program for each, or for a
+    tile of them."""
+    extent: int
+    """The largest extent of a dim that levels ask for."""
+    levels: int
+    """Levels of a dim at most."""
+
+
+INTERPRETER = Limits(elements=1 << 16, slices=256, extent=1 << 14, levels=14)
+"""About a millisecond a block operation: a few hundred programs a case."""
+CUDA = Limits(elements=1 << 24, slices=1 << 20, extent=1 << 22, levels=22)
+"""Copying and judging 16 million elements takes about a second on the host."""
+SMALL_SHARE = 4
+"""Most cases are held to a fraction of the bounds, so that the budget of seconds goes further."""
+
+
+def limits_of(device: str) -> Limits:
+    """Return the bounds of a device: `cuda`, or anything else for the interpreter's."""
+    return CUDA if device == "cuda" else INTERPRETER
+
+
+def smaller(limits: Limits) -> Limits:
+    """Return the bounds that most cases are held to."""
+    return Limits(
+        elements=limits.elements // SMALL_SHARE,
+        slices=max(limits.slices // SMALL_SHARE, 16),
+        extent=limits.extent,
+        levels=limits.levels,
+    )
+
+
+def over(limits: Limits, shapes: Iterable[tuple[int, ...]]) -> float:
+    """Return by which factor shapes exceed the bounds (at most 1: they fit)."""
+    total, worst = 0, 0
+    for shape in shapes:
+        numel = math.prod(shape)
+        total += numel
+        if shape:
+            worst = max(worst, numel // max(max(shape), 1))
+    return max(total / limits.elements, worst / limits.slices)

@@ -1,0 +1,223 @@
+"""A sketch: a schema's variables with values, and the shapes that follow, before it is a case.
+
+Planning and drawing work on sketches, since most of what they try does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gate.case.bind import check_where
+from gate.case.domain import fill_kind
+from gate.case.fills import POISON, base_fill, fill_names, is_drawn, may_hold
+from gate.case.frame import UNKNOWN, Extents, Frame, Members, Options, Pick, Picked
+from gate.case.layouts import contiguous_strides, layout_allowed, plain_layout
+from gate.case.limits import Limits, over
+from gate.case.model import ArgChoice, Case, DtypeScalar, TensorChoice
+from gate.case.shapes import TensorView, dtype_of, full_shape
+from gate.errors import CaseTextError
+from gate.schema.expr import DtypeName
+from gate.schema.model import ScalarArg, TensorArg
+
+MAX_REPAIRS = 48
+"""Halvings that are tried before a sketch is given up as too large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sketch:
+    """Values for every variable, and the tensors that they make."""
+
+    frame: Frame
+    """The schema's frame."""
+    env: Mapping[str, Any]
+    """What `Frame.walk` gave."""
+    picked: Mapping[str, Picked]
+    """The drawn variables only."""
+    tensors: Mapping[str, tuple[tuple[int, ...], str]]
+    """Present tensor arg -> (shape, dtype), broadcasting apart; made ones of unknown shape not."""
+    outputs: tuple[tuple[int, ...], ...]
+    """Shapes of the returns that the schema declares."""
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of every tensor, in and out."""
+        return (*(shape for shape, _ in self.tensors.values()), *self.outputs)
+
+
+def sketch(frame: Frame, pick: Pick) -> Sketch:
+    """Give every variable a value and work out the shapes.
+
+    Raises
+        CaseTextError  a range is empty, or an extent is no size
+    """
+    picked: dict[str, Picked] = {}
+
+    def noting(name: str, options: Options, optional: bool) -> Picked:
+        value = pick(name, options, optional)
+        picked[name] = value
+        return value
+
+    env = frame.walk(noting)
+    tensors: dict[str, tuple[tuple[int, ...], str]] = {}
+    schema = frame.schema
+    for arg in frame.tensors:
+        if env[arg.name] is UNKNOWN and arg.shape is not None:
+            shape = full_shape(schema, arg.name, arg.shape, arg.group, env)
+            tensors[arg.name] = (shape, dtype_of(schema, arg, env))
+    outputs = tuple(
+        full_shape(schema, ret.name, ret.shape, ret.group, env)
+        for ret in schema.returns
+        if ret.shape is not None and not ret.never
+    )
+    return Sketch(frame=frame, env=env, picked=picked, tensors=tensors, outputs=outputs)
+
+
+def check(draft: Sketch) -> None:
+    """Check every `where` on a sketch whose tensors are contiguous.
+
+    Raises
+        CaseTextError  one is false
+    """
+    schema = draft.frame.schema
+    if not schema.where:
+        return
+    env = dict(draft.env)
+    for name, (shape, dtype) in draft.tensors.items():
+        env[name] = TensorView(shape, contiguous_strides(shape), DtypeName(dtype))
+    check_where(schema, env)
+
+
+def fitted(
+    frame: Frame, pick: Pick, limits: Limits, pinned: frozenset[str] = frozenset()
+) -> Sketch | None:
+    """Sketch, and halve the largest dims that are not pinned until the case fits the limits.
+
+    Returns None when it cannot be made to fit.
+
+    Raises
+        CaseTextError  a range is empty, an extent is no size, or a `where` is false
+    """
+    caps: dict[str, int] = {}
+
+    sizes = {dim.name for dim in frame.schema.dims}
+
+    def capped(name: str, options: Options, optional: bool) -> Picked:
+        value = pick(name, options, optional)
+        cap = caps.get(name)
+        if cap is None:
+            return value
+        if isinstance(options, Extents) and isinstance(value, int):
+            return options.nearest(min(value, cap))
+        if isinstance(options, Members) and name in sizes:
+            smallest: int = min(options.values)
+            return max((m for m in options.values if m <= cap), default=smallest)
+        if isinstance(value, tuple):
+            return tuple(min(extent, cap) for extent in value)
+        return value
+
+    draft = sketch(frame, capped)
+    for _ in range(MAX_REPAIRS):
+        if over(limits, draft.shapes) <= 1:
+            check(draft)
+            return draft
+        if not _lower(draft, caps, pinned):
+            return None
+        draft = sketch(frame, capped)
+    return None
+
+
+def _lower(draft: Sketch, caps: dict[str, int], pinned: frozenset[str]) -> bool:
+    """Halve the cap of the largest dim that still can shrink; return whether there was one.
+
+    The half is made odd: just past a power of two, 513 becomes 257 and not 256.
+    """
+    sizes: list[tuple[int, str]] = []
+    for name in draft.frame.drawn_dims:
+        value = draft.picked[name]
+        size = max(value, default=0) if isinstance(value, tuple) else value
+        if isinstance(size, int) and size > 1 and name not in pinned:
+            sizes.append((size, name))
+    for size, name in sorted(sizes, reverse=True):
+        half = size // 2 | 1 if size > 2 else 1
+        if caps.get(name, size) > half:
+            caps[name] = half
+            return True
+    return False
+
+
+# --- from a sketch to a case --------------------------------------------------------------------
+
+Choose = Callable[[TensorArg, tuple[int, ...], str], TensorChoice]
+"""(arg, shape, dtype) -> the layout and fill that are wanted."""
+
+
+def to_case(draft: Sketch, choose: Choose, seed: int) -> Case:
+    """Return the case of a sketch; layouts and fills that do not apply become the plain ones."""
+    schema = draft.frame.schema
+    dims: list[tuple[str, Any]] = [(name, draft.picked[name]) for name in draft.frame.drawn_dims]
+    args: list[tuple[str, ArgChoice]] = []
+    for arg in draft.frame.drawn_args:
+        if isinstance(arg, ScalarArg):
+            value = draft.env[arg.name]
+            held = DtypeScalar(name=str(value)) if isinstance(value, DtypeName) else value
+            args.append((arg.name, held))
+        elif draft.env[arg.name] is None:
+            args.append((arg.name, None))
+        else:
+            shape, dtype = draft.tensors[arg.name]
+            args.append((arg.name, fitting(draft, arg, choose(arg, shape, dtype))))
+    return Case(
+        op=schema.op,
+        dims=tuple(dims),
+        dtypes=tuple((name, str(draft.env[name])) for name, _ in schema.dtypes),
+        args=tuple(args),
+        seed=seed,
+    )
+
+
+def fitting(draft: Sketch, arg: TensorArg, wanted: TensorChoice) -> TensorChoice:
+    """Return a choice with what does not apply to the arg's shape and dtype made plain."""
+    shape, dtype = draft.tensors[arg.name]
+    shape = _narrowed(shape, wanted)
+    layout = wanted.layout
+    if not layout_allowed(arg, layout, shape, draft.frame.tensor_names):
+        layout = plain_layout(arg, len(shape))
+    fill = POISON
+    if is_drawn(arg):
+        kind = fill_kind(arg.values.domain, dtype)
+        known = wanted.fill.split("(")[0] in fill_names(kind)
+        legal = known and may_hold(arg, dtype, wanted.fill, draft.frame.schema.nonfinite)
+        fill = wanted.fill if legal and _twin_fits(draft, arg, wanted.fill) else base_fill(kind)
+    return TensorChoice(
+        layout=layout, fill=fill, ones=wanted.ones, dropped=wanted.dropped, count=wanted.count,
+        vary=wanted.vary,
+    )  # fmt: skip
+
+
+def _twin_fits(draft: Sketch, arg: TensorArg, fill: str) -> bool:
+    if not fill.startswith("twin("):
+        return True
+    other = fill[len("twin(") : -1]
+    theirs = next((t for t in draft.frame.tensors if t.name == other), None)
+    if theirs is None or other not in draft.tensors or theirs.values != arg.values:
+        return False
+    return draft.tensors[other] == draft.tensors[arg.name]
+
+
+def _narrowed(shape: tuple[int, ...], choice: TensorChoice) -> tuple[int, ...]:
+    held = list(shape)
+    for axis in choice.ones:
+        if axis < len(held):
+            held[len(held) - 1 - axis] = 1
+    return tuple(held[choice.dropped :])
+
+
+def fits(frame: Frame, draft: Sketch) -> bool:
+    """Return whether every `where` holds."""
+    try:
+        check(draft)
+    except CaseTextError:
+        return False
+    return True
