@@ -39,7 +39,14 @@ class Verdict(enum.Enum):
 
 
 _DEFECTS = frozenset(
-    {Verdict.ILLUSION, Verdict.BROKEN, Verdict.IMPRECISE, Verdict.CRASH, Verdict.HANG, Verdict.FLAKY}
+    {
+        Verdict.ILLUSION,
+        Verdict.BROKEN,
+        Verdict.IMPRECISE,
+        Verdict.CRASH,
+        Verdict.HANG,
+        Verdict.FLAKY,
+    }
 )
 
 

@@ -1,0 +1,56 @@
+"""What the judgement of one case needs beside an output and its reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gate.case.bound import BoundCase
+from gate.judge.nonfinite import Dependence
+from gate.judge.oracle import References
+from gate.schema.model import OpSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """What the judge must know beside the case."""
+
+    kernels: tuple[str, ...] = ()
+    """Kernel ids of which one must be launched; empty for an op that gates no Triton kernel."""
+    device: str = ""
+    """`cuda` or `interpreter`; empty: as the observation says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """One case while it is judged."""
+
+    bound: BoundCase
+    """The case with numbers."""
+    inputs: Mapping[str, Any]
+    """All inputs by arg name."""
+    env: Mapping[str, Any]
+    """Variables for the schema's expressions."""
+    references: References
+    """The reference, with the kernel's own `given` values."""
+    dependence: Dependence
+    """Where the reference depends on special inputs."""
+    specials: bool
+    """Whether NaN or Inf went in where they mean something."""
+    working: str
+    """The working dtype; empty when no float goes in."""
+    device: str
+    """`cuda` or `interpreter`."""
+    tiles: tuple[int, ...] = ()
+    """Tile sizes seen in the launches, for the words on where it is wrong."""
+
+    @property
+    def schema(self) -> OpSchema:
+        """The op's schema."""
+        return self.bound.schema
+
+    @property
+    def strict(self) -> bool:
+        """Whether a swallowed NaN is wrong."""
+        return self.schema.nonfinite == "strict"

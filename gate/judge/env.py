@@ -1,0 +1,103 @@
+"""The variables of a case for the expressions of its schema, and the masks of what is live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gate.case.bind import expression_env, variables_of
+from gate.case.bound import BoundCase, BoundList, BoundTensor
+from gate.case.frame import plain
+from gate.case.inputs import live_mask
+from gate.case.model import DtypeScalar
+from gate.schema.expr import Expr
+from gate.schema.model import Io, Live
+from gate.schema.nodes import DtypeName
+
+Mask = npt.NDArray[np.bool_]
+
+
+def environment(bound: BoundCase, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return dims, dtype variables and args by name, as `gate.schema.expr.evaluate` wants them.
+
+    A tensor can be asked for its shape, strides and dtype there; for values see `value_env`.
+    """
+    env = expression_env(bound.args, variables_of(bound))
+    for arg in bound.args:
+        value = inputs.get(arg.name)
+        if isinstance(value, DtypeScalar):
+            env[arg.name] = DtypeName(value.name)
+        elif arg.name not in env or value is None:
+            env[arg.name] = value
+    return env
+
+
+def value_env(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the environment with the values of integer tensors in place of their views."""
+    values = {
+        name: value
+        for name, value in inputs.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+    }
+    return {**env, **values}
+
+
+def live_elements(
+    live: Live | None,
+    dims: tuple[Expr, ...] | None,
+    shape: tuple[int, ...],
+    env: Mapping[str, Any],
+    name: str,
+) -> Mask:
+    """Return where a tensor means anything: everywhere but past the lengths that `live` gives.
+
+    dims  the shape as declared, without the dim group; None: not declared
+    env   variables, with the values of integer args (`value_env`)
+
+    Raises
+        CaseTextError  the tensor has no such axis, or the lengths fit no leading axes
+    """
+    if live is None or not live.lengths:
+        return np.ones(shape, dtype=bool)
+    texts = tuple(expr.text for expr in dims or ())
+    axes = ("...",) * (len(shape) - len(texts)) + texts
+    lengths = {dim: plain(expr, env) for dim, expr in live.lengths}
+    return live_mask(axes, shape, lengths, name)
+
+
+def dead_elements(
+    bound: BoundCase, inputs: Mapping[str, Any], env: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return arg -> mask (list: masks) of elements whose special values excuse nothing.
+
+    These are the elements past the lengths of `live`, all of an arg with `live: reference` (what
+    the reference ignores there must not matter), and outputs, which hold poison before the call.
+
+    env  variables, with the values of integer args (`value_env`)
+    """
+    dead: dict[str, Any] = {}
+    for arg in bound.args:
+        value = inputs.get(arg.name)
+        if isinstance(arg, BoundTensor):
+            mask = _dead(arg, value, env)
+            if mask is not None:
+                dead[arg.name] = mask
+        elif isinstance(arg, BoundList) and value is not None:
+            masks = [_dead(item, v, env) for item, v in zip(arg.items, value, strict=True)]
+            if any(mask is not None for mask in masks):
+                dead[arg.name] = masks
+    return dead
+
+
+def _dead(bound: BoundTensor, value: Any, env: Mapping[str, Any]) -> Mask | None:
+    if not isinstance(value, np.ndarray):
+        return None
+    live = bound.arg.live
+    if bound.io in (Io.OUT, Io.SCRATCH) or (live is not None and live.by_reference):
+        return np.ones(value.shape, dtype=bool)
+    if live is None:
+        return None
+    return ~live_elements(live, bound.arg.shape, value.shape, env, bound.name)

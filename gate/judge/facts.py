@@ -1,0 +1,141 @@
+"""What the facts of an observation mean by themselves, before any value is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from gate.judge.model import Failure, FailureKind
+from gate.run.protocol import Fault, Observation, Outcome, TouchFact
+from gate.schema.model import OpSchema
+
+_FAULTS = {
+    "oob_read": FailureKind.OOB_READ,
+    "oob_write": FailureKind.OOB_WRITE,
+    "uninitialised": FailureKind.UNWRITTEN,
+    "int_wrap": FailureKind.INT_WRAP,
+    "race": FailureKind.RACE,
+    "grid": FailureKind.GRID,
+    "compile": FailureKind.COMPILE,
+}
+_TELLING = (
+    FailureKind.INT_WRAP, FailureKind.OOB_WRITE, FailureKind.OOB_READ, FailureKind.RACE,
+    FailureKind.GRID, FailureKind.COMPILE, FailureKind.UNWRITTEN,
+)  # fmt: skip
+"""Faults, causes before what follows from them."""
+
+
+def blamed(observation: Observation, kernels: Sequence[str]) -> str:
+    """Return the kernel to blame where no fault names one: the only one of the op's that ran."""
+    ran = dict.fromkeys(launch.kernel for launch in observation.launches)
+    mine = [kernel for kernel in ran if not kernels or kernel in kernels]
+    if len(mine) == 1:
+        return mine[0]
+    return kernels[0] if not ran and len(kernels) == 1 else ""
+
+
+def ended_badly(observation: Observation, kernel: str) -> Failure | None:
+    """Return the failure of a call that neither returned, nor raised, nor stayed undecided."""
+    error = observation.error
+    match observation.outcome:
+        case Outcome.DIED:
+            how = _end(error.type, error.message) if error else "its process ended"
+            key = error.message.split("\n")[0][:60] if error else "died"
+            return _failure(FailureKind.DIED, key, kernel, how)
+        case Outcome.HUNG:
+            words = "it did not end within the time limit"
+            return _failure(FailureKind.HUNG, "time limit", kernel, words)
+        case Outcome.GARBLED:
+            words = "its process sent what no worker sends: the code under test wrote on its pipe"
+            return _failure(FailureKind.DIED, "garbled answer", kernel, words)
+        case Outcome.RETURNED | Outcome.RAISED | Outcome.NOT_LOADED | Outcome.UNSUPPORTED:
+            return None
+    assert_never(observation.outcome)
+
+
+def _end(kind: str, message: str) -> str:
+    first = message.split("\n")[0]
+    match kind:
+        case "signal":
+            return f"its process was killed by {first or 'a signal'}"
+        case "exit":
+            return f"its process ended by itself ({first or 'exit'})"
+        case _:
+            return f"its process ended: {first}" if first else "its process ended"
+
+
+def undecided(observation: Observation) -> str:
+    """Return why no judgement is possible, or an empty string."""
+    error = observation.error
+    told = f": {error.type}: {error.message}" if error else ""
+    match observation.outcome:
+        case Outcome.NOT_LOADED:
+            return f"the entry could not be loaded{told}"
+        case Outcome.UNSUPPORTED:
+            return f"the device cannot emulate the kernel{told}"
+        case Outcome.RAISED if error and error.type in ("OutOfMemoryError", "MemoryError"):
+            return f"the device has too little memory for this case{told}"
+        case _:
+            return ""
+
+
+def touches(observation: Observation, kernel: str) -> list[Failure]:
+    """Return the failures of places that changed although nothing may change there."""
+    return [_touch(fact, kernel) for fact in observation.touched]
+
+
+def _touch(fact: TouchFact, kernel: str) -> Failure:
+    many = f"{fact.count} element{'s' if fact.count != 1 else ''}"
+    match fact.where:
+        case "value":
+            words = f"the input `{fact.arg}` changed: {many}, the first at {fact.first}"
+            return _failure(FailureKind.MUTATED, fact.arg, kernel, words)
+        case "before":
+            words = f"it writes before `{fact.arg}`: first {-fact.first} bytes before its start"
+        case "after":
+            words = f"it writes past the end of `{fact.arg}`: first at byte {fact.first}"
+        case _:
+            words = (
+                f"it writes into the gap between the rows of `{fact.arg}`, first at {fact.first}"
+            )
+    return _failure(FailureKind.OOB_WRITE, fact.arg, kernel, words)
+
+
+def faults(observation: Observation, kernel: str) -> list[Failure]:
+    """Return the failures of what the device's checks saw, causes first; each place once."""
+    seen: dict[str, Failure] = {}
+    for fault in observation.faults:
+        failure = _fault(fault, kernel)
+        seen.setdefault(failure.fingerprint, failure)
+    return sorted(seen.values(), key=lambda f: _TELLING.index(f.kind))
+
+
+def _fault(fault: Fault, kernel: str) -> Failure:
+    kind = _FAULTS.get(fault.kind)
+    if kind is None:
+        raise ValueError(f"a worker reported a fault of the unknown kind {fault.kind!r}")
+    place = fault.tensor or (str(fault.line) if fault.line else fault.kind)
+    return Failure(
+        kind=kind, key=place, kernel=fault.kernel or kernel, line=fault.line,
+        message=fault.message or f"{kind.value} at line {fault.line}",
+    )  # fmt: skip
+
+
+def unstable(observation: Observation, schema: OpSchema, kernel: str) -> list[Failure]:
+    """Return the failures of outputs whose bits differ between two calls on the same inputs."""
+    free = schema.nondeterministic
+    if free is True:
+        return []
+    allowed = free if isinstance(free, tuple) else ()
+    return [
+        _failure(
+            FailureKind.UNSTABLE, name, kernel,
+            f"`{name}` has other bits when the same call is made again on equal inputs",
+        )
+        for name in observation.differs
+        if name.split("[")[0] not in allowed
+    ]  # fmt: skip
+
+
+def _failure(kind: FailureKind, key: str, kernel: str, message: str) -> Failure:
+    return Failure(kind=kind, key=key, kernel=kernel, message=message)

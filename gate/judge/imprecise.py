@@ -1,0 +1,149 @@
+"""Errors that are a lack of precision, and not a wrong formula: named apart, with their mend.
+
+Two shapes are recognised. Torch itself, evaluating the reference in the working dtype, fails on
+the same elements (an intermediate overflows, or loses its digits), while float32 or float64 does
+not: 16-bit internals. And: a case that fails at float32's roundoff passes at TF32's, the errors
+do not follow the reference as those of a wrong formula do, and the reference multiplies matrices:
+a TF32 dot.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from gate.dtypes import F64, to_float64
+from gate.judge.compare import Compared, Subject
+from gate.judge.context import Context
+from gate.judge.evidence import Evidence, Mask, rms
+from gate.judge.model import FailureKind
+from gate.judge.oracle import pick
+from gate.judge.tolerance import ENVELOPE, FLOOR, TF32_ROUNDOFF
+from gate.run.protocol import Mode
+from gate.schema.expr import Call
+
+SHARED = 0.9
+"""Share of the wrong elements on which torch must fail too."""
+AS_WRONG = 1 / 8
+"""Torch fails too where its error is at least this share of the kernel's."""
+SYSTEMATIC = 0.5
+"""Share of the error's energy that follows the reference, above which it is no rounding."""
+_DOTS = re.compile(r"@|\b(\w*matmul|\w*mm|\w*bmm|einsum|linear|\w*attention|conv\w*|mv|dot)\(")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What kind of error it is, and what to say with it."""
+
+    kind: FailureKind
+    """IMPRECISE, or what it was before."""
+    hints: tuple[str, ...] = ()
+    """For the comparison and the message."""
+
+
+def name_error(compared: Compared, subject: Subject, ctx: Context) -> Named:
+    """Return IMPRECISE with a hint for the two shapes above, else the kind as it is."""
+    kind = compared.kind
+    assert kind is not None
+    if kind not in (FailureKind.WRONG_VALUE, FailureKind.NONFINITE) or compared.evidence is None:
+        return Named(kind=kind)
+    hint = _narrow_internals(compared, subject, ctx) or _tf32(compared, ctx)
+    return Named(kind=FailureKind.IMPRECISE if hint else kind, hints=(hint,) if hint else ())
+
+
+# --- 16-bit internals ---------------------------------------------------------------------------
+
+
+def _narrow_internals(compared: Compared, subject: Subject, ctx: Context) -> str:
+    native = _whole(ctx, subject, Mode.NATIVE)
+    if native is None or native.shape != compared.wrong.shape:
+        return ""
+    ref, out, wrong = to_float64(subject.ref), to_float64(subject.out), compared.wrong
+    too = _fails_too(native, out, ref)
+    if too[wrong].mean() < SHARED:
+        return ""
+    working = ctx.working or subject.dtype
+    careful = _whole(ctx, subject, Mode.FLOAT32)
+    if working != "float32" and careful is not None and careful.shape == wrong.shape:
+        careful_fails = _fails_too(careful, out, ref)[wrong].mean() > 1 - SHARED
+        if careful_fails:
+            return ""
+    overflows = not np.isfinite(native[wrong]).all() or not np.isfinite(out[wrong]).all()
+    how = "overflows" if overflows else "loses its digits"
+    wider = "float64, or rescale," if working == "float32" else "float32"
+    return (
+        f"an intermediate kept in {working} {how} at inputs up to {_magnitude(ctx):.3g}: torch's "
+        f"own {working} evaluation fails there too; keep it in {wider} and cast at the end"
+    )
+
+
+def _whole(ctx: Context, subject: Subject, mode: Mode) -> F64 | None:
+    values = ctx.references.ask(mode)
+    if values is None or subject.index >= len(values):
+        return None
+    array = pick(values[subject.index], subject.part)
+    return None if array is None else to_float64(array)
+
+
+def _fails_too(values: F64, out: F64, ref: F64) -> Mask:
+    """Where another evaluation is about as wrong as the kernel."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        theirs, mine = np.abs(values - ref), np.abs(out - ref)
+        near = theirs >= AS_WRONG * mine
+    lost = ~np.isfinite(values) & np.isfinite(ref)
+    return np.asarray(lost | (near & np.isfinite(out)))
+
+
+def _magnitude(ctx: Context) -> float:
+    sizes = [0.0]
+    for value in ctx.inputs.values():
+        for array in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(array, np.ndarray) and array.dtype.kind not in "biu":
+                wide = np.abs(to_float64(array))
+                sizes.append(float(wide[np.isfinite(wide)].max(initial=0.0)))
+    return max(sizes)
+
+
+# --- TF32 ---------------------------------------------------------------------------------------
+
+
+def _tf32(compared: Compared, ctx: Context) -> str:
+    evidence, rule = compared.evidence, compared.rule
+    if evidence is None or rule is None or rule.working != "float32" or rule.tf32:
+        return ""
+    if rule.atol is not None or compared.kind is not FailureKind.WRONG_VALUE:
+        return ""
+    if not _multiplies(ctx) or not _passes_as_tf32(evidence) or _systematic(evidence):
+        return ""
+    return (
+        "consistent with a TF32 dot: `tl.dot` defaults to it; declare `tolerance: {float32: tf32}` "
+        "or pass `input_precision='ieee'`"
+    )
+
+
+def _multiplies(ctx: Context) -> bool:
+    """Whether the reference may hold a product of matrices: a file's function may hold anything."""
+    reference = ctx.schema.reference
+    return isinstance(reference, Call) or (
+        reference is not None and bool(_DOTS.search(reference.text))
+    )
+
+
+def _passes_as_tf32(evidence: Evidence) -> bool:
+    s = evidence.spread(TF32_ROUNDOFF)
+    if s is None:
+        return False
+    allowed = ENVELOPE * (np.maximum(s, rms(s)) + FLOOR * evidence.peak)
+    return bool((evidence.excess() <= allowed).all())
+
+
+def _systematic(evidence: Evidence) -> bool:
+    """Whether the error follows the reference, as a wrong scale or epsilon makes it."""
+    error, ref = evidence.out - evidence.ref, evidence.ref
+    energy = float(np.dot(error, error))
+    size = float(np.dot(ref, ref))
+    if energy == 0.0 or size == 0.0 or error.size < 4:
+        return False
+    return float(np.dot(error, ref)) ** 2 / (size * energy) > SYSTEMATIC

@@ -1,0 +1,177 @@
+"""Judge one case: from what a worker saw, the inputs and the reference to a `CaseJudgement`.
+
+The facts are read in this order: how the call ended, whether an exception is a refusal, whether
+the kernel ran at all, what it touched, what the device's checks saw, whether its bits repeat, and
+then each output against the reference. A case whose facts fail is still compared, so that a
+reader sees both; the most telling failure comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from gate.case.bound import BoundCase
+from gate.errors import CaseTextError
+from gate.judge import facts
+from gate.judge.context import Context, JudgeSettings
+from gate.judge.env import dead_elements, environment, value_env
+from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
+from gate.judge.nonfinite import Dependence, has_live_specials
+from gate.judge.oracle import Oracle, ReferenceFault, References
+from gate.judge.outputs import OutputsJudgement, given_values, judge_outputs
+from gate.judge.refusal import judge_raising
+from gate.judge.tolerance import working_dtype
+from gate.run.protocol import Observation
+from gate.schema.expr import EvalError
+
+__all__ = ["CaseInputs", "JudgeSettings", "judge_case", "make_context"]
+
+
+class CaseInputs(Protocol):
+    """What the judge reads of `gate.case.inputs.Inputs`."""
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """All inputs by arg name: arrays, lists of arrays, scalars, `DtypeScalar` or None."""
+
+
+_FIRST = (FailureKind.INT_WRAP, FailureKind.OOB_WRITE, FailureKind.OOB_READ, FailureKind.RACE)
+"""Kinds that explain a wrong value, and so come before it."""
+
+
+def judge_case(
+    bound: BoundCase,
+    inputs: CaseInputs,
+    observation: Observation,
+    oracle: Oracle,
+    settings: JudgeSettings,
+) -> CaseJudgement:
+    """Say what one case came to, and why.
+
+    Never raises for what a kernel or a reference does: a reference that fails makes the case
+    undecided.
+    """
+    kernel = facts.blamed(observation, settings.kernels)
+    why = facts.undecided(observation)
+    if why:
+        return CaseJudgement(status=CaseStatus.UNDECIDED, notes=(why,))
+    bad = facts.ended_badly(observation, kernel)
+    if bad is not None:
+        return CaseJudgement(status=CaseStatus.FAIL, failures=(bad,))
+    try:
+        env = environment(bound, inputs.values)
+        raised = judge_raising(bound, observation, env, kernel)
+    except EvalError as problem:
+        return _unjudged([], problem.message)
+    if raised.failure is not None:
+        return CaseJudgement(status=CaseStatus.FAIL, failures=(raised.failure,))
+    if raised.status is CaseStatus.REFUSED:
+        return _refused(observation, kernel, raised.note)
+    return _judge_returned(bound, inputs, observation, oracle, settings, kernel)
+
+
+def _refused(observation: Observation, kernel: str, note: str) -> CaseJudgement:
+    """A refusal is clean only when it leaves everything as it was."""
+    failures = tuple(facts.touches(observation, kernel) + facts.faults(observation, kernel))
+    status = CaseStatus.FAIL if failures else CaseStatus.REFUSED
+    return CaseJudgement(status=status, failures=failures, notes=(note,))
+
+
+def _judge_returned(
+    bound: BoundCase,
+    inputs: CaseInputs,
+    observation: Observation,
+    oracle: Oracle,
+    settings: JudgeSettings,
+    kernel: str,
+) -> CaseJudgement:
+    seen = (
+        facts.faults(observation, kernel)
+        + facts.touches(observation, kernel)
+        + facts.unstable(observation, bound.schema, kernel)
+    )
+    try:
+        context = make_context(bound, inputs, observation, oracle, settings)
+        outputs = judge_outputs(context, observation)
+    except ReferenceFault as fault:
+        return _unjudged(seen, f"the reference failed: {fault}")
+    except (CaseTextError, EvalError) as problem:
+        return _unjudged(seen, problem.message)
+    failures = _in_order(seen, [_blame(f, kernel) for f in outputs.failures])
+    status = _status(failures, outputs, observation, settings)
+    return CaseJudgement(
+        status=status,
+        failures=failures if status is CaseStatus.FAIL else (),
+        comparisons=outputs.comparisons,
+        notes=outputs.notes,
+    )
+
+
+def _unjudged(seen: list[Failure], note: str) -> CaseJudgement:
+    """What the device saw stands by itself; values cannot be judged."""
+    status = CaseStatus.FAIL if seen else CaseStatus.UNDECIDED
+    return CaseJudgement(status=status, failures=tuple(seen), notes=(note,))
+
+
+def _status(
+    failures: tuple[Failure, ...],
+    outputs: OutputsJudgement,
+    observation: Observation,
+    settings: JudgeSettings,
+) -> CaseStatus:
+    if failures:
+        return CaseStatus.FAIL
+    ran = {launch.kernel for launch in observation.launches}
+    silent = bool(settings.kernels) and not ran & set(settings.kernels)
+    if silent and outputs.judged:
+        return CaseStatus.NOT_EXERCISED
+    if outputs.undecided:
+        return CaseStatus.UNDECIDED
+    return CaseStatus.PASS if outputs.judged else CaseStatus.VACUOUS
+
+
+def _in_order(seen: list[Failure], values: list[Failure]) -> tuple[Failure, ...]:
+    causes = [f for f in seen if f.kind in _FIRST]
+    rest = [f for f in seen if f.kind not in _FIRST]
+    return (*causes, *values, *rest)
+
+
+def _blame(failure: Failure, kernel: str) -> Failure:
+    return failure if failure.kernel else replace(failure, kernel=kernel)
+
+
+def make_context(
+    bound: BoundCase,
+    inputs: CaseInputs,
+    observation: Observation,
+    oracle: Oracle,
+    settings: JudgeSettings,
+) -> Context:
+    """Gather what the comparisons of one case share."""
+    env = environment(bound, inputs.values)
+    references = References(oracle, given_values(bound.schema, observation))
+    dead = dead_elements(bound, inputs.values, value_env(env, inputs.values))
+    return Context(
+        bound=bound,
+        inputs=inputs.values,
+        env=env,
+        references=references,
+        dependence=Dependence(references, inputs.values, dead),
+        specials=has_live_specials(inputs.values, dead),
+        working=working_dtype(bound),
+        device=observation.device or settings.device,
+        tiles=_tiles(observation),
+    )
+
+
+def _tiles(observation: Observation) -> tuple[int, ...]:
+    """Return the block sizes that the launches carried, largest first."""
+    sizes = {
+        value
+        for launch in observation.launches
+        for _, value in launch.constexprs
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 8
+    }
+    return tuple(sorted(sizes, reverse=True))

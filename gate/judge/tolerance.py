@@ -1,0 +1,188 @@
+"""How far from the reference is right: the rounding envelope joined with the native error.
+
+    x       = max(0, |out - ref| - ulp(output dtype at |ref|))
+    allowed = max(16 * (max(s, rms(s)) + 2^-24 * max|ref|), 2 * max(B, B32))
+    wrong   = x > allowed
+
+s is the largest deviation of the float64 reference over copies of the inputs whose elements are
+multiplied by 1 +- u; B and B32 are the largest errors of the reference evaluated by torch in the
+inputs' own dtypes, and in float32, both rounded to the output dtype. An output is wrong when
+neither a rounding of its inputs nor torch itself explains it. s is asked for only when 2B and
+2B32 do not explain, which is rare.
+
+What `tolerance:` declares changes this so:
+
+    number      the whole of `allowed` times that factor
+    tf32        u = 2^-11 for float32: a dot may round its operands to TF32
+    native      intermediates may be kept in the working dtype: 4B in place of 2B, and torch's own
+                evaluation excuses a result even where it has lost every digit or overflowed
+    rtol/atol   |out - ref| <= atol + rtol * |ref| as in torch.testing, where the reference rounded
+                to the output dtype counts as right too
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gate.case.bound import BoundCase, BoundList, BoundTensor
+from gate.dtypes import DTYPES, F64, encode, to_float64
+from gate.judge.evidence import Evidence, Mask, largest, rms
+from gate.judge.jumps import hidden_by_jumps, overcrowded
+from gate.schema.model import DtypeTolerance, Io, Tolerance
+
+ENVELOPE = 16.0
+"""Multiple of s. With 8 a correct kernel of the trial failed on fresh seeds, and no bug more."""
+FLOOR = 2.0**-24
+"""Share of max|ref| that float32 accumulation may always lose."""
+NATIVE = 2.0
+"""Multiple of torch's own largest error."""
+NATIVE_DECLARED = 4.0
+"""The same under `tolerance: native`."""
+TF32_ROUNDOFF = 2.0**-11
+"""TF32 keeps 10 bits behind the point."""
+COARSEST = 2.0**-8
+"""u is never coarser than bfloat16's: narrower inputs are widened, exactly, before arithmetic."""
+FINEST = 2.0**-52
+"""u is never finer than this: a smaller factor does not move a float64."""
+
+_FED = (Io.IN, Io.INOUT, Io.CLOBBERED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A tolerance, worked out for one case."""
+
+    working: str
+    """The working dtype."""
+    roundoff: float
+    """u of the envelope."""
+    factor: float = 1.0
+    """Multiple of everything that is allowed."""
+    native: bool = False
+    """Whether intermediates may be kept in the working dtype."""
+    tf32: bool = False
+    """Whether u is that of TF32 by declaration."""
+    atol: float | None = None
+    """Absolute part of a declared tolerance; None: the envelope."""
+    rtol: float | None = None
+    """Relative part; set with `atol`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """Which elements nothing explains."""
+
+    wrong: Mask
+    """True where wrong."""
+    allowed: F64
+    """The allowed error, beyond one ulp for the envelope."""
+    rule: str
+    """Which rule decided."""
+
+
+def working_dtype(bound: BoundCase) -> str:
+    """Return the least precise float dtype among the tensors in, or `` when none is a float."""
+    names = [
+        item.dtype
+        for arg in bound.args
+        for item in _tensors(arg)
+        if item.io in _FED and DTYPES[item.dtype].is_float
+    ]
+    return max(names, key=lambda name: DTYPES[name].unit_roundoff, default="")
+
+
+def _tensors(arg: object) -> tuple[BoundTensor, ...]:
+    if isinstance(arg, BoundTensor):
+        return (arg,)
+    return arg.items if isinstance(arg, BoundList) else ()
+
+
+def make_rule(tolerance: Tolerance, working: str, output: str) -> Rule:
+    """Work a declared tolerance out for one case and output.
+
+    working  the case's working dtype; empty when no float goes in: the output's own then counts,
+             or float32 for an integer output
+    output   dtype of the output
+    """
+    if not working:
+        working = output if DTYPES[output].is_float else "float32"
+    declared = dict(tolerance.by_dtype).get(working, tolerance.default) or DtypeTolerance()
+    tf32 = declared.tf32 and working == "float32"
+    if declared.rtol is not None or declared.atol is not None:
+        return Rule(
+            working=working, roundoff=roundoff(working),
+            atol=declared.atol or 0.0, rtol=declared.rtol or 0.0,
+        )  # fmt: skip
+    return Rule(
+        working=working,
+        roundoff=TF32_ROUNDOFF if tf32 else roundoff(working),
+        factor=1.0 if declared.factor is None else declared.factor,
+        native=declared.native,
+        tf32=tf32,
+    )
+
+
+def roundoff(dtype: str) -> float:
+    """Return u for a working dtype: its unit roundoff, within COARSEST and FINEST."""
+    return min(max(DTYPES[dtype].unit_roundoff, FINEST), COARSEST)
+
+
+def explain(evidence: Evidence, rule: Rule) -> Explained:
+    """Say which elements are outside the tolerance, asking for as little as decides."""
+    if rule.atol is not None and rule.rtol is not None:
+        return _declared(evidence, rule.atol, rule.rtol)
+    x = evidence.excess()
+    near = _by_torch(evidence, rule, x)
+    if near.rule:
+        return near
+    return _by_envelope(evidence, rule, x, near.allowed)
+
+
+def _declared(evidence: Evidence, atol: float, rtol: float) -> Explained:
+    allowed = atol + rtol * np.abs(evidence.ref)
+    rounded = to_float64(encode(evidence.ref, evidence.dtype))
+    error = np.minimum(np.abs(evidence.out - evidence.ref), np.abs(evidence.out - rounded))
+    words = f"declared rtol {rtol:g}, atol {atol:g}"
+    return Explained(wrong=error > allowed, allowed=allowed, rule=words)
+
+
+def _by_torch(evidence: Evidence, rule: Rule, x: F64) -> Explained:
+    """Try 2B, then 2B32; an empty rule says that neither explains every element."""
+    times = rule.factor * (NATIVE_DECLARED if rule.native else NATIVE)
+    names = ("native error", "float32 error")
+    asks = (evidence.native_error, evidence.float32_error)
+    bound = 0.0
+    for name, ask in zip(names, asks, strict=True):
+        error = ask()
+        size = times * largest(error, evidence.peak, trusted=rule.native)
+        if size == 0.0 and bool((x > 0).any()):
+            continue
+        crowded = error is not None and overcrowded(x, error)
+        if bool((x <= size).all()) and not crowded:
+            allowed = np.full_like(x, size)
+            return Explained(wrong=np.zeros(x.shape, bool), allowed=allowed, rule=name)
+        if not crowded:
+            bound = max(bound, size)
+    return Explained(wrong=x > bound, allowed=np.full_like(x, bound), rule="")
+
+
+def _by_envelope(evidence: Evidence, rule: Rule, x: F64, by_torch: F64) -> Explained:
+    s = spread_or_roundoff(evidence, rule.roundoff)
+    floor = FLOOR * evidence.peak
+    allowed = np.maximum(rule.factor * ENVELOPE * (np.maximum(s, rms(s)) + floor), by_torch)
+    wrong = x > allowed
+    name = "rounding envelope (TF32)" if rule.tf32 else "rounding envelope"
+    if not wrong.any():
+        base = np.maximum(by_torch, rule.factor * ENVELOPE * floor)
+        hidden = hidden_by_jumps(evidence, rule.roundoff, x, s, base, rule.factor * ENVELOPE)
+        if hidden is not None:
+            return Explained(wrong=hidden.wrong, allowed=hidden.allowed, rule=f"{name}, at jumps")
+    return Explained(wrong=wrong, allowed=allowed, rule=name)
+
+
+def spread_or_roundoff(evidence: Evidence, u: float) -> F64:
+    """Return s, or u * |ref| for a reference that cannot be evaluated on perturbed inputs."""
+    s = evidence.spread(u)
+    return u * np.abs(evidence.ref) if s is None else s
