@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gate.run.faithful.model import FaithfulOptions, TensorRegion
@@ -56,6 +57,10 @@ class FaithfulState:
     def on_launch(self) -> list[Callable[[Any, Mapping[str, Any], Mapping[str, Any]], None]]:
         """Listeners that are called before each launch."""
         return self._launcher.on_launch
+
+    def serve(self, root: str) -> None:
+        """Name kernels and files from this folder from now on."""
+        self._launcher.options = replace(self._launcher.options, root=root)
 
     def force_config(self, index: int | None) -> None:
         """Use config number `index` of autotuned kernels; None: the tuner's own choice."""
@@ -92,7 +97,7 @@ def install(options: FaithfulOptions) -> FaithfulState:
     import triton  # noqa: PLC0415
     from triton.runtime.interpreter import InterpretedFunction  # noqa: PLC0415
 
-    from gate.run.faithful import driver, place  # noqa: PLC0415
+    from gate.run.faithful import driver, folds, place  # noqa: PLC0415
     from gate.run.faithful.builder import FaithfulBuilder  # noqa: PLC0415
     from gate.run.faithful.language import Language  # noqa: PLC0415
     from gate.run.faithful.launch import Launcher  # noqa: PLC0415
@@ -105,10 +110,18 @@ def install(options: FaithfulOptions) -> FaithfulState:
     launcher = Launcher(options, builder, language)
     InterpretedFunction.run = lambda kernel, *args, **kwargs: launcher.run(kernel, *args, **kwargs)
     InterpretedFunction.__call__ = lambda kernel, *a, **k: launcher.call(kernel, *a, **k)
+    emulated = options.compiler or triton.__version__
+    folds.ORDER.pairwise = _minor(emulated) >= (3, 8)
     driver.install(options.arch)
     tuning = Tuning(options.rerun_tuned)
     tuning.install()
     return FaithfulState(launcher, tuning, _notes(triton.__version__))
+
+
+def _minor(version: str) -> tuple[int, int]:
+    """Return major and minor number of a version."""
+    parts = version.split(".")
+    return int(parts[0]), int(parts[1])
 
 
 def _notes(version: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ tensor a pointer that remembers its storage.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ import triton.language as tl
 from triton.runtime.jit import mangle_type
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from gate.run.faithful import folds
 from gate.run.faithful.blame import blamed
 from gate.run.faithful.block import Block
 from gate.run.faithful.builder import FaithfulBuilder
@@ -83,7 +85,7 @@ class Launcher:
             hook(*args, **kwargs)
         size = self._grid(grid, bound.arguments)
         for listener in self.on_launch:
-            listener(kernel, bound.arguments, options)
+            listener(kernel, bound.arguments, {**options, "grid": size})
         if self._admitted(kernel, size):
             self._programs(kernel, bound.arguments, options, size)
         return WarmKernel(self, kernel)
@@ -119,6 +121,8 @@ class Launcher:
         builder.grid_dim = size
         builder.addresses_escaped = False
         builder.options.num_warps = int(options.get("num_warps") or 4)
+        folds.ORDER.warps = builder.options.num_warps
+        builder.fuses = fuses(options)
         watch.faults.kernel = kernel_id(kernel.fn, self.options.root)
         if watch.races is not None:
             watch.races.begin_launch(size)
@@ -260,6 +264,14 @@ def _annotation(value: Any) -> str:
              "float32": "fp32", "float64": "fp64", "bfloat16": "bf16"}  # fmt: skip
     text = words.get(text, text)
     return text if text in words.values() else ""
+
+
+def fuses(options: Mapping[str, Any]) -> bool:
+    """Return whether the compiler would contract multiplications and additions."""
+    wanted = options.get("enable_fp_fusion")
+    if wanted is None:
+        wanted = os.environ.get("TRITON_DEFAULT_FP_FUSION", "1") in ("1", "on", "true", "yes")
+    return bool(wanted)
 
 
 VERSION = triton.__version__

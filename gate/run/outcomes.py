@@ -1,0 +1,119 @@
+"""What an entry returned, as facts: in order of the declared returns, then inout and out args."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from gate.dtypes import DTYPES
+from gate.run.protocol import OutputFact
+from gate.run.tensors import Slab
+from gate.run.values import dtype_name, to_array
+
+MAX_VALUES = 64
+"""Values of one call that are looked at."""
+
+
+def collect_outputs(
+    returned: Any, names: Sequence[str], slabs: Sequence[Slab]
+) -> tuple[OutputFact, ...]:
+    """Return a fact for each declared return, each value beyond them, and each judged arg.
+
+    Several returns come as a tuple or list by order, or as a dict, named tuple or dataclass by
+    name. One return is the value itself, or the only member of a tuple.
+    """
+    facts = [fact for name, value in _named(returned, names) for fact in _facts(name, value, slabs)]
+    for slab in slabs:
+        if slab.wire.io in ("inout", "out"):
+            facts.append(_tensor(slab.wire.name, slab.tensor, slabs))
+    return tuple(facts)
+
+
+def _named(returned: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
+    if not names:
+        return [] if returned is None else [("#0", returned)]
+    by_name = _mapping(returned)
+    if by_name is not None and set(names) & set(by_name):
+        extra = [(f"#{k}", v) for k, v in by_name.items() if k not in names]
+        return [(name, by_name.get(name)) for name in names] + extra[:MAX_VALUES]
+    if isinstance(returned, tuple) or (len(names) > 1 and isinstance(returned, list)):
+        values = list(returned)[:MAX_VALUES]
+    else:
+        values = [returned]
+    padded = values + [None] * (len(names) - len(values))
+    named = list(zip(names, padded, strict=False))
+    return named + [(f"#{i}", v) for i, v in enumerate(values[len(names) :], len(names))]
+
+
+def _mapping(value: Any) -> Mapping[str, Any] | None:
+    if isinstance(value, dict):
+        return {str(k): v for k, v in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return dict(zip(value._fields, value, strict=True))
+    return None
+
+
+def _facts(name: str, value: Any, slabs: Sequence[Slab]) -> list[OutputFact]:
+    if isinstance(value, list):
+        items = enumerate(value[:MAX_VALUES])
+        return [f for i, item in items for f in _facts(f"{name}[{i}]", item, slabs)]
+    if value is None:
+        return [OutputFact(name=name, is_none=True)]
+    if isinstance(value, torch.Tensor):
+        return [_tensor(name, value, slabs)]
+    kind = type(value).__name__[:100]
+    if isinstance(value, (bool, int, float)):
+        return [OutputFact(name=name, dtype=kind, data=_number(value))]
+    return [OutputFact(name=name, dtype=kind)]
+
+
+def _number(value: bool | int | float) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        return np.asarray(float("inf") if value > 0 else float("-inf"))
+    return np.asarray(value)
+
+
+def _tensor(name: str, tensor: torch.Tensor, slabs: Sequence[Slab]) -> OutputFact:
+    kind = dtype_name(tensor.dtype)
+    sendable = kind in DTYPES and tensor.layout is torch.strided and not tensor.is_quantized
+    return OutputFact(
+        name=name,
+        dtype=kind,
+        shape=tuple(tensor.shape),
+        device=tensor.device.type,
+        is_arg=_same_tensor(tensor, slabs),
+        overlaps=_overlaps(tensor, slabs),
+        data=to_array(tensor) if sendable and tensor.device.type != "meta" else None,
+    )
+
+
+def _same_tensor(tensor: torch.Tensor, slabs: Sequence[Slab]) -> str:
+    for slab in slabs:
+        held = slab.tensor
+        if tensor is held or (
+            tensor.layout is torch.strided
+            and tensor.numel()
+            and tensor.data_ptr() == held.data_ptr()
+            and tensor.shape == held.shape
+            and tensor.stride() == held.stride()
+            and tensor.dtype == held.dtype
+        ):
+            return slab.wire.name
+    return ""
+
+
+def _overlaps(tensor: torch.Tensor, slabs: Sequence[Slab]) -> tuple[str, ...]:
+    if tensor.layout is not torch.strided or not tensor.numel():
+        return ()
+    memory = tensor.untyped_storage().data_ptr()
+    return tuple(
+        slab.wire.name
+        for slab in slabs
+        if slab.memory.untyped_storage().data_ptr() == memory and memory
+    )
