@@ -15,10 +15,11 @@ from gate.judge.context import Context
 from gate.judge.env import live_elements, value_env
 from gate.judge.errormap import error_map
 from gate.judge.form import check_form, check_is, expects_none, extra_values, missing
-from gate.judge.imprecise import name_error
+from gate.judge.imprecise import Named, name_error
 from gate.judge.model import Comparison, Failure, FailureKind
 from gate.judge.oracle import judged
 from gate.judge.pattern import find_pattern
+from gate.judge.unwritten import never_stored
 from gate.judge.wording import value_words
 from gate.run.protocol import Observation, OutputFact
 from gate.schema.model import OpSchema, Return, TensorArg
@@ -200,8 +201,12 @@ def _live(item: Return | TensorArg, shape: tuple[int, ...], ctx: Context) -> Any
 
 def _failure(compared: Compared, subject: Subject, ctx: Context) -> Failure:
     """Name the error, say where it is, and put it into one sentence."""
-    named = name_error(compared, subject, ctx)
     wrong = compared.wrong
+    named = name_error(compared, subject, ctx)
+    detail = compared.detail
+    if never_stored(subject.out, subject.ref, wrong, subject.dtype, ctx.device):
+        named = Named(kind=FailureKind.UNWRITTEN)
+        detail = "they still hold what fresh memory held"
     pattern = find_pattern(
         to_float64(subject.out), to_float64(subject.ref), wrong, subject.dtype, tiles=ctx.tiles,
         inputs=ctx.inputs,
@@ -212,5 +217,5 @@ def _failure(compared: Compared, subject: Subject, ctx: Context) -> Failure:
     )
     return Failure(
         kind=named.kind, key=subject.name, kernel="", comparison=comparison,
-        message=value_words(subject.name, comparison, compared.detail, named.hints),
+        message=value_words(subject.name, comparison, detail, named.hints),
     )  # fmt: skip

@@ -121,12 +121,13 @@ def _is_a(error: ErrorFact, name: str) -> bool:
 
 
 def _raised_by_launcher(error: ErrorFact) -> bool:
-    """Whether the last line of code in the traceback is a `raise` of the tree itself."""
-    lines = [line.strip() for line in error.trace.splitlines() if line.strip()]
-    frames = [i for i, line in enumerate(lines) if line.startswith("File ")]
-    if not frames or not error.file or frames[-1] + 1 >= len(lines):
-        return False
-    return error.file in lines[frames[-1]] and lines[frames[-1] + 1].startswith("raise")
+    """Whether the innermost frame of the tree stands on a `raise` of its own.
+
+    Each line of a trace is `file:line: source`, innermost last, frames of the tree only.
+    """
+    lines = error.trace.splitlines()
+    source = lines[-1].split(": ", 1)[-1].strip() if lines else ""
+    return bool(error.file) and source.startswith("raise")
 
 
 def _first_line(message: str) -> str:

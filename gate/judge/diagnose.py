@@ -1,0 +1,96 @@
+"""What separates failing from passing cases, what it points to, and the ways out.
+
+condition   the simplest condition over all factors of the cases (`gate.judge.conditions`)
+cause       the likely cause in the words of the field, from the condition, the kind of
+            failure and where the output is wrong
+mends       ways out, a sentence each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gate.judge.causes import Clues, find_cause
+from gate.judge.conditions import (
+    Condition,
+    exact_conditions,
+    make_atoms,
+    necessary_conditions,
+)
+from gate.judge.factors import JudgedCase, factors_of
+from gate.judge.model import Failure
+from gate.schema.model import OpSchema
+
+ENOUGH_PASSING = 3
+"""Passing cases needed before a condition is called exact: fewer separate anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What a diagnosis found."""
+
+    condition: str = ""
+    """`fails exactly when H % 128 != 0`; empty when nothing separates them."""
+    cause: str = ""
+    """The likely cause; empty when nothing points to one."""
+    mends: tuple[str, ...] = ()
+    """Ways out, each one a sentence."""
+    exact: bool = False
+    """Whether the condition holds on exactly the failing cases."""
+    found: Condition | None = None
+    """The condition as a predicate over factors."""
+
+
+def diagnose(
+    schema: OpSchema,
+    judged: Sequence[JudgedCase],
+    failure: Failure,
+    *,
+    tiles: Sequence[int] = (),
+) -> Explanation:
+    """Explain a finding from all cases that were judged.
+
+    judged   cases that failed like the finding, and cases that passed
+    failure  the finding's failure, on its smallest case
+    tiles    tile sizes of the kernel, from source, schema and launches
+
+    Raises
+        CaseTextError  a case does not fit the schema
+    """
+    words, exact, found = _condition(schema, judged, tiles)
+    clues = Clues(schema=schema, failure=failure, condition=found, tiles=tuple(tiles))
+    cause = find_cause(clues)
+    return Explanation(
+        condition=words,
+        cause=cause.text if cause else "",
+        mends=cause.mends if cause else (),
+        exact=exact,
+        found=found,
+    )
+
+
+def _condition(
+    schema: OpSchema, judged: Sequence[JudgedCase], tiles: Sequence[int]
+) -> tuple[str, bool, Condition | None]:
+    failed = np.asarray([entry.failed for entry in judged], dtype=bool)
+    count, total = int(failed.sum()), len(failed)
+    if count == 0:
+        return "", False, None
+    if count == total:
+        return ("fails on every case" if total > 1 else ""), total > 1, None
+    held = factors_of(schema, [entry.case for entry in judged])
+    atoms = make_atoms(held, failed, tiles)
+    exact = exact_conditions(atoms, held, failed)
+    if exact and total - count >= ENOUGH_PASSING:
+        return f"fails exactly when {exact[0]}", True, exact[0]
+    partly = necessary_conditions(atoms, held, failed)
+    if partly:
+        condition, bad, seen = partly[0]
+        if bad == seen:
+            return f"fails only when {condition} ({bad} of {bad} such cases)", False, condition
+        words = f"fails only when {condition} ({bad} of {seen} such cases)"
+        return words, False, condition
+    return "", False, None

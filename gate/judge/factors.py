@@ -1,0 +1,111 @@
+"""The factors of a case, as a diagnosis compares them: numbers, words, and yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gate.case.bind import bind
+from gate.case.bound import BoundCase, BoundList, BoundScalar, BoundTensor
+from gate.case.frame import Frame
+from gate.case.layouts import is_contiguous
+from gate.case.model import Case, DtypeScalar
+from gate.schema.model import OpSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factors:
+    """One case, factor by factor. Names are as a reader writes them."""
+
+    dims: Mapping[str, int]
+    """Dim -> extent, derived ones too; `rank of ...` for the dim group."""
+    numbers: Mapping[str, float]
+    """Scalar arg -> value."""
+    words: Mapping[str, str]
+    """dtype variable -> dtype, `fill of x` -> the fill's name, text scalar -> value."""
+    flags: Mapping[str, bool]
+    """Such as `x is not contiguous`, `w is None`, `causal`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCase:
+    """A case and whether it failed with the finding's fingerprint.
+
+    Cases that were refused, undecided, or failed otherwise have no place here.
+    """
+
+    case: Case
+    """The case."""
+    failed: bool
+    """Whether it failed like the finding."""
+
+
+def factors_of(schema: OpSchema, cases: Sequence[Case]) -> list[Factors]:
+    """Return the factors of cases, in order.
+
+    Raises
+        CaseTextError  a case does not fit the schema
+    """
+    frame = Frame(schema)
+    return [_factors(bind(schema, case, frame)) for case in cases]
+
+
+def _factors(bound: BoundCase) -> Factors:
+    dims: dict[str, int] = {}
+    numbers: dict[str, float] = {}
+    words: dict[str, str] = dict(bound.dtypes)
+    flags: dict[str, bool] = {}
+    for name, extent in bound.dims.items():
+        if isinstance(extent, tuple):
+            dims[f"rank of {name}"] = len(extent)
+        else:
+            dims[name] = extent
+    optional = {arg.name for arg in bound.schema.args if getattr(arg, "optional", False)}
+    for arg in bound.args:
+        if arg.name in optional:
+            flags[f"{arg.name} is None"] = isinstance(arg, BoundScalar) and arg.value is None
+        match arg:
+            case BoundTensor():
+                _tensor(arg, words, flags)
+            case BoundList():
+                dims[f"len({arg.name})"] = len(arg.items)
+                for item in arg.items[:1]:
+                    _tensor(item, words, flags)
+            case BoundScalar():
+                _scalar(arg, numbers, words, flags)
+    return Factors(dims=dims, numbers=numbers, words=words, flags=flags)
+
+
+def _scalar(
+    arg: BoundScalar, numbers: dict[str, float], words: dict[str, str], flags: dict[str, bool]
+) -> None:
+    match arg.value:
+        case bool():
+            flags[arg.name] = arg.value
+        case int() | float():
+            numbers[arg.name] = arg.value
+        case str():
+            words[arg.name] = arg.value
+        case DtypeScalar():
+            words[arg.name] = arg.value.name
+        case None:
+            pass
+
+
+def _tensor(arg: BoundTensor, words: dict[str, str], flags: dict[str, bool]) -> None:
+    name = arg.name
+    if arg.fill:
+        words[f"fill of {name}"] = arg.fill.split("(")[0]
+    place = arg.place
+    if place is None:
+        return
+    shape, strides = place.shape, place.strides
+    long_axes = [i for i, extent in enumerate(shape) if extent > 1]
+    flags[f"{name} is not contiguous"] = not is_contiguous(shape, strides)
+    flags[f"{name} starts at an offset"] = place.offset != 0
+    if shape:
+        last = len(shape) - 1
+        flags[f"the last axis of {name} has another stride than 1"] = (
+            last in long_axes and strides[last] != 1
+        )
+    flags[f"{name} is expanded"] = any(strides[i] == 0 for i in long_axes)
