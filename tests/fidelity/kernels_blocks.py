@@ -127,7 +127,7 @@ def _linear(a1, b1, a2, b2):
 
 @triton.jit
 def recurrence(x):
-    a, b = tl.associative_scan((x * 0 + 0.5, x), 1, _linear)
+    _a, b = tl.associative_scan((x * 0 + 0.5, x), 1, _linear)
     return b
 
 
@@ -272,7 +272,7 @@ def branches(x, y, n, N: tl.constexpr):
     v = tl.load(x + i)
     if pid % 2 == 0 and n > 3:
         v = v * 2
-    elif not (pid == 1):
+    elif not (pid == 1):  # noqa: SIM201 - `not` is what is probed
         v = v + 1
     k = 0
     while k < n:

@@ -19,7 +19,7 @@ def build(tensor: Tensor, seed: int) -> torch.Tensor:
     dtype = getattr(torch, tensor.dtype)
     if dtype.is_floating_point:
         values = torch.from_numpy(np.asarray(numbers(tensor.fill, count, seed), dtype=np.float64))
-        made = values.to(torch.float32).to(dtype) if dtype is not torch.float64 else values
+        made = values if dtype is torch.float64 else rounded(values.to(torch.float32), dtype)
     elif dtype is torch.bool:
         made = torch.from_numpy(numbers(tensor.fill, count, seed) > 0)
     else:
@@ -28,6 +28,19 @@ def build(tensor: Tensor, seed: int) -> torch.Tensor:
             integers(tensor.fill, count, seed, info.bits, tensor.dtype.startswith("int"))
         )
     return made.reshape(tensor.shape)
+
+
+def rounded(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return float32 values in another float dtype.
+
+    Versions of torch disagree on what float8_e4m3fn makes of values past its range; NaN here.
+    """
+    made = values.to(dtype)
+    if dtype is torch.float8_e4m3fn:
+        lost = (values.abs() > 464) | values.isnan()
+        raw = made.view(torch.uint8)
+        made = torch.where(lost, torch.signbit(values) * 128 + 127, raw).to(torch.uint8).view(dtype)
+    return made
 
 
 def raw_bytes(tensor: torch.Tensor) -> bytes:

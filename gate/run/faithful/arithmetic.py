@@ -23,6 +23,7 @@ from gate.run.faithful.formats import (
     int_to_float,
     numpy_of,
 )
+from gate.run.faithful.maths import fused
 
 Ufunc = Callable[..., Any]
 _F32 = np.dtype(np.float32)
@@ -117,15 +118,17 @@ def _maximum(a: Array, b: Array) -> Array:
     return _pick_signed_zero(a, b, np.maximum(a, b), False)
 
 
+_add, _subtract, _multiply = floats(np.add), floats(np.subtract), floats(np.multiply)
+
+
 class Arithmetic:
     """Mixin: arithmetic, comparison, bits, selection and conversion on blocks."""
 
     watch_wraps: bool
+    fuses: bool
+    addresses_escaped: bool
     int1: Any
 
-    create_fadd = floats(np.add)
-    create_fsub = floats(np.subtract)
-    create_fmul = floats(np.multiply)
     create_fdiv = floats(np.divide)
     create_precise_divf = floats(np.divide)
     create_approx_divf = floats(np.divide)
@@ -162,6 +165,29 @@ class Arithmetic:
     create_fcmpULE = compares(_unordered(np.less_equal))
     create_fcmpUGE = compares(_unordered(np.greater_equal))
     create_fcmpUEQ = compares(_unordered(np.equal))
+
+    def create_fmul(self, lhs: Block, rhs: Block) -> Block:
+        """Multiply, and remember the factors for an addition that follows."""
+        made = _multiply(self, lhs, rhs)
+        if self.fuses and lhs.data.dtype.itemsize > 1:
+            made.factors = np.broadcast_arrays(lhs.data, rhs.data)
+        return made
+
+    def create_fadd(self, lhs: Block, rhs: Block) -> Block:
+        """Add; a product among the operands is fused, the left one first, as LLVM does."""
+        if lhs.factors is not None:
+            return Block(fused(*lhs.factors, rhs.data), lhs.dtype)
+        if rhs.factors is not None:
+            return Block(fused(*rhs.factors, lhs.data), lhs.dtype)
+        return _add(self, lhs, rhs)
+
+    def create_fsub(self, lhs: Block, rhs: Block) -> Block:
+        """Subtract; a product among the operands is fused, the left one first."""
+        if lhs.factors is not None:
+            return Block(fused(*lhs.factors, -rhs.data), lhs.dtype)
+        if rhs.factors is not None:
+            return Block(fused(-rhs.factors[0], rhs.factors[1], lhs.data), lhs.dtype)
+        return _subtract(self, lhs, rhs)
 
     def create_shl(self, lhs: Block, rhs: Block) -> Block:
         """Shift left; a distance of the width or more gives 0, as `shl` does in PTX."""
@@ -209,8 +235,11 @@ class Arithmetic:
         return Block((a1 * b1 + (middle >> half) + (cross >> half)).view(held), lhs.dtype)
 
     def create_fneg(self, arg: Block) -> Block:
-        """Flip the sign bit."""
-        return self._sign(arg, np.bitwise_xor, flip=True)
+        """Flip the sign bit; a product stays one."""
+        made = self._sign(arg, np.bitwise_xor, flip=True)
+        if arg.factors is not None:
+            made.factors = (-arg.factors[0], arg.factors[1])
+        return made
 
     def create_fabs(self, arg: Block) -> Block:
         """Clear the sign bit."""

@@ -28,14 +28,15 @@ class Wide:
 class Block:
     """One block of values (a scalar is a block of one).
 
-    data   the values, in the dtype that `formats.NUMPY` names; addresses as uint64.
-    dtype  the Triton type of one element (a pointer type for addresses).
-    root   for addresses: the storage that they were derived from, None when it is not known.
-    wide   for int32 values that overflowed on the way: their true values, else None.
-    attr   hints such as divisibility, which change nothing here.
+    data     the values, in the dtype that `formats.NUMPY` names; addresses as uint64.
+    dtype    the Triton type of one element (a pointer type for addresses).
+    root     for addresses: the storage that they were derived from, None when it is not known.
+    wide     for int32 values that overflowed on the way: their true values, else None.
+    factors  for float products: what was multiplied, so that an addition can fuse with it.
+    attr     hints such as divisibility, which change nothing here.
     """
 
-    __slots__ = ("attr", "data", "dtype", "root", "wide")
+    __slots__ = ("attr", "data", "dtype", "factors", "root", "wide")
 
     def __init__(
         self, data: Array, dtype: Any, root: Storage | None = None, wide: Wide | None = None
@@ -44,6 +45,7 @@ class Block:
         self.dtype = dtype
         self.root = root
         self.wide = wide
+        self.factors: tuple[Array, Array] | None = None
         self.attr: dict[str, Any] | None = None
 
     def set_attr(self, key: str, value: Any) -> None:
@@ -55,7 +57,10 @@ class Block:
     def moved(self, by: Callable[[Array], Array]) -> Block:
         """Return the block after a change of shape, with all that is known of its elements."""
         wide = None if self.wide is None else Wide(by(self.wide.values), self.wide.line)
-        return Block(by(self.data), self.dtype, self.root, wide)
+        made = Block(by(self.data), self.dtype, self.root, wide)
+        if self.factors is not None:
+            made.factors = (by(self.factors[0]), by(self.factors[1]))
+        return made
 
     def clone(self) -> Block:
         """Return a copy that shares nothing that changes."""

@@ -58,6 +58,7 @@ class FaithfulBuilder(Shapes, Arithmetic, Maths, Dots, Descriptors):
         self.watch = Watch(Faults(limit=settings.max_faults), frozenset())
         self.spins = Spins(settings.spin_limit)
         self.watch_wraps = False
+        self.fuses = True
         self.addresses_escaped = False
 
     def _custom_types(

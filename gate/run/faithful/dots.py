@@ -1,9 +1,8 @@
 """The builder's matrix products, in the precision that the kernel asks for.
 
-Products of 16- and 8-bit floats are exact in float32 and are summed in float64, then rounded once
-to the accumulator: the tensor core's own order is not documented, and a float64 sum is within its
-error. With TF32, float32 operands lose their 13 lowest bits first. A float16 accumulator rounds
-after each product of blocks.
+Small products are added exactly as a Hopper tensor core adds them (`tensorcore`), or, with `ieee`
+precision, as a chain of fused multiply-adds. Larger ones are summed in float64 and rounded once to
+the accumulator, which differs from the GPU by the rounding of its sums only and is much faster.
 """
 
 from __future__ import annotations
@@ -12,9 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from gate.dtypes import Array
+from gate.dtypes import F64, Array
 from gate.run.faithful.block import Block
 from gate.run.faithful.formats import NUMPY, float_to_float, round_to_tf32
+from gate.run.faithful.maths import fused
+from gate.run.faithful.tensorcore import multiply, nearest_tf32
+
+EXACT_LIMIT = 2**16
+"""Multiplications up to which a product is added as the GPU adds it."""
 
 _E2M1 = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], dtype=np.float32)
 
@@ -30,7 +34,11 @@ class Dots:
         if held.kind in "iu":
             product = np.matmul(lhs.data.astype(np.int32), rhs.data.astype(np.int32))
             return Block(product.astype(held) + acc.data, acc.dtype)
-        a, b = _operand(lhs, input_precision), _operand(rhs, input_precision)
+        kind = str(input_precision).rsplit(".", 1)[-1].upper()
+        work = lhs.data.size * rhs.data.shape[-1]
+        if work <= EXACT_LIMIT:
+            return Block(_exact(lhs.data, rhs.data, acc.data, kind), acc.dtype)
+        a, b = _operand(lhs.data, kind), _operand(rhs.data, kind)
         total = np.matmul(a, b) + acc.data.astype(np.float64)
         return Block(float_to_float(total, acc.dtype.name), acc.dtype)
 
@@ -46,16 +54,48 @@ class Dots:
         return Block(float_to_float(total, acc.dtype.name), acc.dtype)
 
 
-def _operand(block: Block, precision: Any) -> Array:
+def _operand(data: Array, kind: str) -> F64:
     """Return an operand as float64 holding what the multiplier sees."""
-    data = block.data
-    if data.dtype == np.float32:
-        name = str(precision).rsplit(".", 1)[-1].upper()
-        if name == "TF32":
-            data = round_to_tf32(data)
+    if data.dtype == np.float32 and kind == "TF32":
+        data = round_to_tf32(data)
     elif data.dtype.kind == "V":
         data = data.astype(np.float32)
     return data.astype(np.float64)
+
+
+def _exact(a: Array, b: Array, acc: Array, kind: str) -> Array:
+    """Return a @ b + acc in the order and width of the GPU."""
+    if a.dtype == np.float64 or acc.dtype == np.float64:
+        return _chain(a, b, acc)
+    if a.dtype != np.float32:
+        return multiply(_operand(a, kind), _operand(b, kind), acc, 16)
+    match kind:
+        case "TF32":
+            return multiply(_operand(a, kind), _operand(b, kind), acc, 8)
+        case "TF32X3":
+            return _three(a, b, acc)
+        case _:
+            return _chain(a, b, acc)
+
+
+def _chain(a: Array, b: Array, acc: Array) -> Array:
+    """Return a @ b + acc as fused multiply-adds over the inner axis."""
+    for k in range(a.shape[-1]):
+        acc = fused(a[..., :, k, None], b[..., None, k, :], acc)
+    return acc
+
+
+def _three(a: Array, b: Array, acc: Array) -> Array:
+    """Return a @ b + acc from three TF32 products of high and low parts."""
+    a_high, b_high = nearest_tf32(a), nearest_tf32(b)
+    a_low, b_low = a - a_high, b - b_high
+
+    def part(x: Array, y: Array, total: Array) -> Array:
+        return multiply(_operand(x, "TF32"), _operand(y, "TF32"), total, 8)
+
+    small = part(a_high, b_low, part(a_low, b_high, np.zeros_like(acc)))
+    small = np.where(np.isnan(small), np.float32(0), small)
+    return np.asarray(part(a_high, b_high, small) + acc)
 
 
 def _scaled(block: Block, scale: Block | None, kind: Any, axis: int, rhs: bool) -> Array:

@@ -72,8 +72,8 @@ def _erfinv(y: float) -> float:
 
 
 _PLAIN: dict[str, Function] = {
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
-    "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "acos": np.arccos,
+    "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "exp": np.exp, "exp2": np.exp2,
     "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
     "cbrt": np.cbrt, "pow": np.power, "hypot": np.hypot, "sqrt": np.sqrt,
@@ -91,7 +91,8 @@ _PLAIN: dict[str, Function] = {
 }  # fmt: skip
 
 _EXACT: dict[str, Function] = {
-    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
+    "tanh": maths.tanh, "asin": maths.asin,
+    "floor": maths.floor, "ceil": maths.ceil, "trunc": np.trunc, "rint": np.rint,
     "nearbyint": np.rint, "round": _round_away, "fabs": np.abs, "abs": np.abs, "llabs": np.abs,
     "copysign": np.copysign, "nextafter": np.nextafter, "logb": lambda x: np.frexp(x)[1] - 1.0,
     "fma": maths.fused, "fmaf_rn": maths.fused, "fma_rn": maths.fused,

@@ -11,6 +11,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,24 @@ import triton.language as tl
 from gate.dtypes import Array
 from gate.run.faithful.block import Block
 from gate.run.faithful.formats import numpy_of
+from gate.run.faithful.layout import Axis, blocked
 from gate.run.faithful.unsupported import Refused
+
+Combine = Callable[[list[Array], list[Array]], list[Array]]
+
+
+@dataclass(slots=True)
+class Order:
+    """How the emulated compiler orders a reduction."""
+
+    warps: int = 4
+    """Warps of the running program."""
+    pairwise: bool = True
+    """Whether a thread adds its elements in pairs (later Triton) or one after the other."""
+
+
+ORDER = Order()
+"""The order of this process; a launch sets the warps."""
 
 _FAST: dict[str, Callable[..., Any]] = {
     "_elementwise_max": np.fmax, "_elementwise_min": np.fmin, "_xor_combine": np.bitwise_xor,
@@ -80,12 +98,41 @@ def _reduced(blocks: list[Array], types: list[Any], axis: int, combine_fn: Any) 
             return [np.add.reduce(blocks[0], axis=axis, dtype=held)]
         if name in _FAST and held.kind != "V" and not (name in ("_elementwise_max", "_elementwise_min") and held.kind == "b"):  # fmt: skip
             return [_FAST[name].reduce(blocks[0], axis=axis)]
+    rule = blocked(blocks[0].shape, held.itemsize, ORDER.warps)[axis]
     front = [np.moveaxis(block, axis, 0) for block in blocks]
+    rest = front[0].shape[1:]
+    parts = (rule.repeats, rule.warps, rule.lanes, rule.run)
+    lines = [f.reshape(*parts, *rest) for f in front]
     combine = combiner(combine_fn, types)
-    while len(front[0]) > 1:
-        half = len(front[0]) // 2
-        front = combine([f[:half] for f in front], [f[half:] for f in front])
-    return [f[0] for f in front]
+    return _across(_in_thread(lines, combine), combine)
+
+
+def _in_thread(lines: list[Array], combine: Combine) -> list[Array]:
+    """Combine what one thread holds: repeats, and the run inside each."""
+    steps = [
+        [line[repeat, :, :, place] for line in lines]
+        for repeat in range(lines[0].shape[0])
+        for place in range(lines[0].shape[3])
+    ]
+    if ORDER.pairwise:
+        while len(steps) > 1:
+            steps = [combine(steps[i], steps[i + 1]) for i in range(0, len(steps), 2)]
+        return steps[0]
+    total = steps[0]
+    for step in steps[1:]:
+        total = combine(total, step)
+    return total
+
+
+def _across(lines: list[Array], combine: Combine) -> list[Array]:
+    """Combine lanes, then warps: each time the upper half onto the lower."""
+    while lines[0].shape[1] > 1:
+        half = lines[0].shape[1] // 2
+        lines = combine([x[:, :half] for x in lines], [x[:, half:] for x in lines])
+    while lines[0].shape[0] > 1:
+        half = lines[0].shape[0] // 2
+        lines = combine([x[:half] for x in lines], [x[half:] for x in lines])
+    return [x[0, 0] for x in lines]
 
 
 def scan(
@@ -103,7 +150,9 @@ def scan(
     front = [np.moveaxis(one.handle.data, at, 0) for one in inputs]
     if reverse:
         front = [f[::-1] for f in front]
-    front = _prefixes(front, combiner(combine_fn, types))
+    shape = inputs[0].handle.data.shape
+    rule = blocked(shape, front[0].dtype.itemsize, ORDER.warps)[at]
+    front = _prefixes(front, rule, combiner(combine_fn, types))
     if reverse:
         front = [f[::-1] for f in front]
     made = [np.ascontiguousarray(np.moveaxis(f, 0, at)) for f in front]
@@ -113,19 +162,57 @@ def scan(
     return results[0] if single else results
 
 
-Combine = Callable[[list[Array], list[Array]], list[Array]]
+def _prefixes(front: list[Array], rule: Axis, combine: Combine) -> list[Array]:
+    """Return inclusive prefixes along axis 0, in the order of the GPU.
+
+    A thread runs over its own elements, the lanes of a warp combine their totals at distances 1,
+    2, 4, ..., and what lies before the warp is combined in front of that.
+    """
+    rest = front[0].shape[1:]
+    parts = (rule.repeats * rule.warps, rule.lanes, rule.run)
+    lines = [np.array(f.reshape(*parts, *rest)) for f in front]
+    for place in range(1, rule.run):
+        made = combine([x[:, :, place - 1] for x in lines], [x[:, :, place] for x in lines])
+        _put(lines, (slice(None), slice(None), place), made)
+    totals = _lanes([x[:, :, -1] for x in lines], combine)
+    for chunk in range(1, parts[0]):
+        before = [np.broadcast_to(t[chunk - 1, -1:], t[chunk].shape) for t in totals]
+        _put(totals, chunk, combine(before, [t[chunk] for t in totals]))
+    _spread(lines, totals, combine)
+    return [x.reshape(-1, *rest) for x in lines]
 
 
-def _prefixes(front: list[Array], combine: Combine) -> list[Array]:
-    """Combine each element with the one `step` before it, for step = 1, 2, 4, ..."""
-    count = len(front[0])
+def _put(targets: list[Array], at: Any, values: list[Array]) -> None:
+    for target, value in zip(targets, values, strict=True):
+        target[at] = value
+
+
+def _lanes(totals: list[Array], combine: Combine) -> list[Array]:
+    """Return inclusive prefixes over the lanes (axis 1)."""
+    totals = [np.array(total) for total in totals]
     step = 1
-    while step < count:
-        before = [np.concatenate([f[:step], f[:-step]]) for f in front]
-        tail = combine(before, front)
-        front = [np.concatenate([f[:step], t[step:]]) for f, t in zip(front, tail, strict=True)]
+    while step < totals[0].shape[1]:
+        moved = [np.concatenate([t[:, :step], t[:, :-step]], axis=1) for t in totals]
+        tail = combine(moved, totals)
+        _put(totals, (slice(None), slice(step, None)), [t[:, step:] for t in tail])
         step *= 2
-    return front
+    return totals
+
+
+def _spread(lines: list[Array], totals: list[Array], combine: Combine) -> None:
+    """Combine what lies before each thread with the thread's own prefixes."""
+    before = []
+    for total in totals:
+        flat = total.reshape(-1, *total.shape[2:])
+        before.append(np.concatenate([flat[:1], flat[:-1]]).reshape(total.shape))
+    for place in range(lines[0].shape[2] - 1):
+        own = [line[:, :, place] for line in lines]
+        made = combine(before, own)
+        for line, first, value in zip(lines, own, made, strict=True):
+            keep = np.array(first[0, 0])
+            line[:, :, place] = value
+            line[0, 0, place] = keep
+    _put(lines, (slice(None), slice(None), -1), totals)
 
 
 def combiner(combine_fn: Any, types: list[Any]) -> Combine:

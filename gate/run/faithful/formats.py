@@ -82,6 +82,8 @@ def float_to_float(data: Array, target: str, toward_zero: bool = False) -> Array
     held = NUMPY[target]
     if data.dtype == held:
         return data
+    if target == "bf16" and data.dtype == NUMPY["fp8e5"]:
+        return _scaled_e5m2(data)
     limit = _SATURATES.get(target)
     wide = data if data.dtype in (np.float32, np.float64) else data.astype(np.float32)
     if limit is not None:
@@ -91,6 +93,17 @@ def float_to_float(data: Array, target: str, toward_zero: bool = False) -> Array
     else:
         rounded = wide.astype(held)
     return _toward_zero(wide, rounded) if toward_zero else rounded
+
+
+def _scaled_e5m2(data: Array) -> Array:
+    """Widen float8_e5m2 to bfloat16 as Triton's PTX does: by shifting bits and scaling.
+
+    Infinity and NaN come out as the finite values that their bits would encode (65536 and up).
+    """
+    raw = data.view(np.uint8).astype(np.uint16) << 8
+    size = ((raw & 0x7FFF) >> 3).astype(np.uint32) << 16
+    value = size.view(np.float32) * np.float32(2.0**112)
+    return np.where(raw & 0x8000, -value, value).astype(NUMPY["bf16"])
 
 
 def _toward_zero(exact: Array, rounded: Array) -> Array:
@@ -111,6 +124,10 @@ def float_to_int(data: Array, target: str) -> Array:
     inside = np.where((wide > low) & (wide < high), wide, 0.0).astype(middle)
     result = np.where(wide >= high, middle.type(info.max), inside)
     result = np.where(wide <= low, middle.type(info.min), result)
+    if bits == 64:
+        # PTX: a NaN becomes 0x8000000000000000 in 64 bits, and 0 in fewer.
+        lost = np.uint64(2**63).view(middle) if middle.kind == "u" else info.min
+        result = np.where(np.isnan(wide), middle.type(lost), result)
     return result.astype(held)
 
 

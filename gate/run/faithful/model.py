@@ -13,6 +13,8 @@ class FaithfulOptions:
     """Folder of the tree; kernel ids and paths in faults are relative to it."""
     arch: int = 90
     """Compute capability that is emulated: 80, 90."""
+    compiler: str = ""
+    """Triton version whose generated code is emulated; empty: the one that is installed."""
     rerun_tuned: bool = True
     """Whether an autotuned kernel runs once more on a new key, as the benchmark does on a GPU."""
     spin_limit: int = 20_000
