@@ -15,6 +15,7 @@ from gate.case.frame import (
     Members,
     Numbers,
     Options,
+    Pick,
     Picked,
     Presence,
     Ranks,
@@ -45,7 +46,7 @@ def bind(schema: OpSchema, case: Case, frame: Frame | None = None) -> BoundCase:
     """
     frame = frame or Frame(schema)
     _check_names(frame, case)
-    env = frame.walk(_lookup(schema, case))
+    env = frame.walk(lookup(schema, case))
     args = tuple(_bind_arg(frame, arg, case, env) for arg in schema.args)
     check_where(schema, expression_env(args, env))
     names = [dim.name for dim in schema.dims] + ([GROUP] if schema.group else [])
@@ -146,7 +147,7 @@ def _same_names(schema: OpSchema, what: str, given: list[str], wanted: Iterable[
         raise CaseTextError(f"the case lacks {what} {', '.join(missing)} of {schema.op}")
 
 
-def _lookup(schema: OpSchema, case: Case) -> Any:
+def lookup(schema: OpSchema, case: Case) -> Pick:
     """Return a pick that answers from a case and checks each answer."""
     dims, dtypes, args = dict(case.dims), dict(case.dtypes), dict(case.args)
 

@@ -10,8 +10,19 @@ from typing import Any
 from gate.case.bind import bind
 from gate.case.domain import fill_kind
 from gate.case.fills import base_fill, is_drawn
-from gate.case.frame import Extents, Frame, Members, Numbers, Options, Picked, Presence, Ranks
+from gate.case.frame import (
+    Extents,
+    Frame,
+    Members,
+    Numbers,
+    Options,
+    Pick,
+    Picked,
+    Presence,
+    Ranks,
+)
 from gate.case.layouts import layouts_for
+from gate.case.levels import resolve_extent, resolve_number
 from gate.case.limits import Limits, limits_of
 from gate.case.model import Case, TensorChoice
 from gate.case.shapes import broadcast_axes
@@ -85,10 +96,16 @@ def draws(frame: Frame, dice: Dice, limits: Limits, tries: int) -> Iterator[Case
         yield case
 
 
-def roll(dice: Dice, limits: Limits) -> Any:
-    """Return a pick that rolls every variable."""
+def roll(dice: Dice, limits: Limits) -> Pick:
+    """Return a pick that rolls each variable once, and bends what it rolled when asked again."""
+    memory: dict[str, Any] = {}
 
     def pick(name: str, options: Options, optional: bool) -> Picked:
+        if name not in memory:
+            memory[name] = rolled(name, options, optional)
+        return bend(memory[name], options, optional)
+
+    def rolled(name: str, options: Options, optional: bool) -> Picked:
         if optional and dice.below(3) == 0:
             return None
         match options:
@@ -106,6 +123,26 @@ def roll(dice: Dice, limits: Limits) -> Any:
                 return not options.optional or dice.below(4) > 0
 
     return pick
+
+
+def bend(value: Any, options: Options, optional: bool) -> Picked:
+    """Return the legal value nearest to one that was wanted."""
+    if value is None and optional:
+        return None
+    match options:
+        case Extents():
+            return resolve_extent(value, options)
+        case Members(values=members):
+            held: Picked = value if value in members else members[0]
+            return held
+        case Numbers():
+            number: Picked = resolve_number(value, options)
+            return number
+        case Presence():
+            return bool(value) or not options.optional
+        case Ranks(group=group):
+            held = tuple(min(max(extent, group.lo), group.hi) for extent in value)
+            return held[: group.rank_hi] + (group.lo,) * (group.rank_lo - len(held))
 
 
 def random_extent(dice: Dice, options: Extents, limits: Limits) -> int:
@@ -171,12 +208,15 @@ def _random_broadcast(
 
 
 def random_list(
-    frame: Frame, draft: Sketch, arg: TensorArg, dice: Dice
+    frame: Frame, draft: Sketch, arg: TensorArg, dice: Dice, wanted: int | None = None
 ) -> tuple[int | None, tuple[tuple[str, tuple[int, ...]], ...]]:
-    """Return (number of tensors, extents of the varied dims) of a list arg; (None, ()) else."""
+    """Return (number of tensors, extents of the varied dims) of a list arg; (None, ()) else.
+
+    wanted  the number of tensors; None: rolled
+    """
     if arg.list_lo is None or arg.list_hi is None:
         return None, ()
-    count = arg.list_lo + dice.below(arg.list_hi - arg.list_lo + 1)
+    count = wanted or arg.list_lo + dice.below(arg.list_hi - arg.list_lo + 1)
     vary = []
     for name in arg.vary:
         nominal = draft.env[name]
@@ -185,7 +225,7 @@ def random_list(
             extents = tuple(dice.one(dim.choices) for _ in range(count))
         else:
             extents = tuple(_near(frame, draft, name, nominal, dice) for _ in range(count))
-        vary.append((name, extents))
+        vary.append((name, (nominal, *extents[1:])))
     return count, tuple(vary)
 
 

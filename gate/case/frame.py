@@ -148,6 +148,10 @@ class Frame:
                     env[name] = DtypeName(str(pick(name, Members(values=dtypes), False)))
         return env
 
+    def open_ended(self, name: str) -> bool:
+        """Return whether the legal extents of a RANGE dim depend on other variables."""
+        return bool(_dim_needs(self.dims[name]))
+
     def extents(self, name: str, env: Mapping[str, Any]) -> Extents:
         """Return the legal extents of a RANGE dim.
 

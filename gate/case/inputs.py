@@ -109,6 +109,9 @@ def _tensor(
 
 def _filled(tensor: BoundTensor, span: Span, seed: Seed, values: Mapping[str, Any]) -> Array:
     earlier = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    if tensor.place is not None and span.shape != tensor.place.shape:  # expanded: one slice of it
+        cut = tuple(slice(extent) for extent in span.shape)
+        earlier = {n: v[cut] for n, v in earlier.items() if v.shape == tensor.place.shape}
     return fill(tensor.fill, span, seed, earlier)
 
 

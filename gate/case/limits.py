@@ -16,17 +16,19 @@ class Limits:
     slices: int
     """Slices along the longest axis of any one tensor: kernels start a program for each, or for a
     tile of them."""
+    rows: int
+    """Slices along the last axis of any one tensor."""
     extent: int
     """The largest extent of a dim that levels ask for."""
     levels: int
     """Levels of a dim at most."""
 
 
-INTERPRETER = Limits(elements=1 << 16, slices=256, extent=1 << 14, levels=14)
+INTERPRETER = Limits(elements=1 << 16, slices=256, rows=768, extent=1 << 14, levels=18)
 """About a millisecond a block operation: a few hundred programs a case."""
-CUDA = Limits(elements=1 << 24, slices=1 << 20, extent=1 << 22, levels=22)
+CUDA = Limits(elements=1 << 24, slices=1 << 20, rows=1 << 21, extent=1 << 22, levels=24)
 """Copying and judging 16 million elements takes about a second on the host."""
-SMALL_SHARE = 4
+SMALL_SHARE = 2
 """Most cases are held to a fraction of the bounds, so that the budget of seconds goes further."""
 
 
@@ -40,6 +42,7 @@ def smaller(limits: Limits) -> Limits:
     return Limits(
         elements=limits.elements // SMALL_SHARE,
         slices=max(limits.slices // SMALL_SHARE, 16),
+        rows=max(limits.rows // SMALL_SHARE, 64),
         extent=limits.extent,
         levels=limits.levels,
     )
@@ -47,10 +50,11 @@ def smaller(limits: Limits) -> Limits:
 
 def over(limits: Limits, shapes: Iterable[tuple[int, ...]]) -> float:
     """Return by which factor shapes exceed the bounds (at most 1: they fit)."""
-    total, worst = 0, 0
+    total, slices, rows = 0, 0, 0
     for shape in shapes:
         numel = math.prod(shape)
         total += numel
-        if shape:
-            worst = max(worst, numel // max(max(shape), 1))
-    return max(total / limits.elements, worst / limits.slices)
+        if numel and shape:
+            slices = max(slices, numel // max(shape))
+            rows = max(rows, numel // shape[-1])
+    return max(total / limits.elements, slices / limits.slices, rows / limits.rows)

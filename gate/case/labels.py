@@ -1,0 +1,105 @@
+"""Which levels a case really has, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from gate.case.bind import lookup
+from gate.case.frame import Frame
+from gate.case.levels import Factor, resolve_extent
+from gate.case.model import ArgChoice, Case, DtypeScalar, TensorChoice
+from gate.case.sketch import sketch
+from gate.case.special import EDGE
+
+
+def labels_of(frame: Frame, factors: tuple[Factor, ...], case: Case) -> dict[str, str]:
+    """Return factor name -> label of the level that a case really has."""
+    held: dict[str, str] = {}
+    dims, dtypes, args = dict(case.dims), dict(case.dtypes), dict(case.args)
+    tensors = {name: choice for name, choice in case.args if isinstance(choice, TensorChoice)}
+    for factor in factors:
+        name = factor.name
+        match factor.kind:
+            case "dim" | "group":
+                held[name] = _dim_label(frame, factor, dims[name], case)
+            case "dtype":
+                held[name] = dtypes[name]
+            case "scalar":
+                value = args[name]
+                word = value.name if isinstance(value, DtypeScalar) else str(value)
+                held[name] = "null" if value is None else word
+            case "presence":
+                held[name] = "null" if args[name] is None else "passed"
+            case "broadcast":
+                held[name] = _broadcast_label(factor, args[name[1:]])
+            case "list":
+                choice = args[name[1:]]
+                held[name] = str(choice.count) if isinstance(choice, TensorChoice) else ""
+            case "layout":
+                held[name] = _layout_label(factor, tensors)
+            case _:
+                held[name] = _fill_label(factor, tensors)
+    return held
+
+
+def _dim_label(frame: Frame, factor: Factor, value: Any, case: Case) -> str:
+    if isinstance(value, tuple):
+        return "x".join(map(str, value)) or "()"
+    if not any(isinstance(level.value, str) for level in factor.levels):
+        return str(value)
+    env = frame.walk(lookup(frame.schema, case))
+    options = frame.extents(factor.name, env)
+    for level in factor.levels:
+        if resolve_extent(level.value, options) == value:
+            return level.label
+    return ""
+
+
+def _broadcast_label(factor: Factor, choice: ArgChoice) -> str:
+    if isinstance(choice, TensorChoice):
+        for level in factor.levels:
+            if level.value == (choice.ones, choice.dropped):
+                return level.label
+    return ""
+
+
+def _layout_label(factor: Factor, tensors: Mapping[str, TensorChoice]) -> str:
+    """One odd tensor names itself; several alike are `all:`, several kinds `all:different`."""
+    odd = {n: c.layout for n, c in tensors.items() if c.layout not in ("contiguous",)}
+    plain = {level.value[1] for level in factor.levels if level.value[0] == ""}
+    if not odd:
+        return "contiguous"
+    if len(odd) == 1:
+        ((name, layout),) = odd.items()
+        return f"{name}:{layout}"
+    kinds = set(odd.values())
+    word = kinds.pop() if len(kinds) == 1 else "different"
+    return f"all:{word}" if word in plain else "all:different"
+
+
+def _fill_label(factor: Factor, tensors: Mapping[str, TensorChoice]) -> str:
+    """The special fill of a case, else the one that its float tensors share."""
+    labels = {level.label for level in factor.levels}
+    for name, choice in tensors.items():
+        for word in (choice.fill, _as_wish(choice.fill)):
+            if f"{name}:{word}" in labels:
+                return f"{name}:{word}"
+    shared = {choice.fill for choice in tensors.values()} & labels
+    return min(shared) if len(shared) == 1 else ""
+
+
+def _as_wish(fill: str) -> str:
+    """Return the wish that a needle at a position came from."""
+    name, _, rest = fill.partition("(")
+    if name != "needle":
+        return fill
+    axis = rest[:-1].partition(",")[2]
+    return f"{EDGE}({axis})" if axis else EDGE
+
+
+def case_elements(frame: Frame, case: Case) -> int:
+    """Return the elements of all tensors of a case, inputs and declared outputs."""
+    draft = sketch(frame, lookup(frame.schema, case))
+    return sum(math.prod(shape) for shape in draft.shapes)

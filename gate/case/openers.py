@@ -1,0 +1,266 @@
+"""The first cases of a plan: few, fixed in kind, each aimed at several classes of defect.
+
+They come before probes and coverage because half of all defects show on one of them: sizes one
+past a tile with values away from zero, every tensor strided, the second dtype with negative
+values, sizes short of a tile through transposed tensors, a needle in the last place, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gate.case.domain import FillKind, fill_kind
+from gate.case.fills import is_drawn, may_hold
+from gate.case.frame import Frame
+from gate.case.levels import PRIMES, Factor, Level, dim_weights, tensor_dims
+from gate.case.limits import Limits
+from gate.case.special import special_fills
+from gate.case.wish import Wish
+from gate.dtypes import DTYPES
+from gate.schema.model import DimKind, TensorArg
+
+SHIFT_BOTH = "shifted(-1.5)"
+"""Mostly negative, one value in fifteen positive: padding that counts as 0 shows in a maximum, a
+sum and a variance, and what happens to positive values still shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opener:
+    """One opening case."""
+
+    why: str
+    """What it is for; printed with the plan."""
+    sizes: str
+    """`past`, `short`, `aligned`, `prime`, `tiny` or `zero`."""
+    fill: str = "normal"
+    """A fill of all float tensors, or with `special` of the main one."""
+    special: bool = False
+    """Whether `fill` is for one tensor and the others are normal."""
+    layout: str = "contiguous"
+    """A layout for every tensor."""
+    dtype: int = 0
+    """Which dtype of each list (modulo its length)."""
+    integers: bool = False
+    """Give an integer tensor a special fill; the float ones keep `fill`."""
+
+
+OPENERS = (
+    Opener(why="one past a tile, values away from zero", sizes="past", fill=SHIFT_BOTH),
+    Opener(
+        why="every tensor with column stride 2", sizes="past", layout="col_stride2", integers=True
+    ),
+    Opener(why="negative values, next dtype", sizes="past", fill="negative", special=True, dtype=1),
+    Opener(
+        why="every tensor transposed, short of a tile", sizes="short", layout="transposed",
+        fill="shifted", dtype=2, integers=True,
+    ),
+    Opener(why="a needle in the last place", sizes="prime", fill="needle_last", special=True),
+    Opener(
+        why="padded rows, whole tiles", sizes="aligned", layout="row_gap", dtype=1, integers=True
+    ),
+    Opener(why="smallest sizes", sizes="tiny"),
+    Opener(why="large values", sizes="short", fill="large", special=True),
+    Opener(why="rows of -inf", sizes="past", fill="neginf_but_last", special=True, dtype=0),
+    Opener(
+        why="a different layout for every tensor", sizes="past", layout="different",
+        fill="shifted", dtype=1,
+    ),
+    Opener(
+        why="a needle at a tile's edge", sizes="past", fill="needle_edge", special=True, dtype=2
+    ),
+    Opener(why="empty sizes", sizes="zero"),
+    Opener(why="sparse NaN", sizes="prime", fill="nan", special=True, dtype=0),
+)  # fmt: skip
+"""In order: the likeliest to fail first."""
+
+
+def opening_wishes(
+    frame: Frame, factors: tuple[Factor, ...], tiles: tuple[int, ...], limits: Limits
+) -> list[tuple[str, Wish]]:
+    """Return (why, wish) for each opener that applies to the schema."""
+    sizer = Sizer(frame, factors, tiles, limits)
+    found = []
+    for index, opener in enumerate(OPENERS):
+        if opener.sizes == "zero" and not sizer.can_be_empty:
+            continue
+        fill = _fill_of(frame, opener, index)
+        if fill is None:
+            continue
+        values = {**_options(factors, opener.dtype, index), **sizer.sizes(opener.sizes, index)}
+        wish = Wish(
+            values=values,
+            layout=("", opener.layout),
+            fill=fill,
+            base="normal" if opener.special else opener.fill,
+            tiles=tiles,
+        )
+        found.append((opener.why, wish))
+    return found
+
+
+def _options(factors: tuple[Factor, ...], dtype: int, index: int) -> dict[str, Any]:
+    """Let every option take turns: neighbours at another pace, so that they do not move as one."""
+    values: dict[str, Any] = {}
+    turn = 0
+    for factor in factors:
+        levels = factor.levels
+        match factor.kind:
+            case "dtype":
+                values[factor.name] = levels[dtype % len(levels)].value
+            case "presence":
+                values[factor.name] = index < 2 or index // (1 + turn % 2) % 2 == 1
+                turn += 1
+            case "scalar" | "list":
+                values[factor.name] = levels[index // (1 + turn % 2) % len(levels)].value
+                turn += 1
+            case "broadcast":
+                values[factor.name] = levels[index % len(levels)].value if index else ((), 0)
+            case _:
+                pass
+    return values
+
+
+def _fill_of(frame: Frame, opener: Opener, index: int) -> tuple[str, str] | None:
+    """Return whose fill it is and which; None when no tensor can hold it."""
+    if opener.integers:
+        special = _integer_fill(frame, index)
+        if special is not None:
+            return special
+    if not opener.special:
+        return ("", opener.fill)
+    for arg in float_args(frame):
+        rule = frame.schema.nonfinite
+        if all(may_hold(arg, d, opener.fill, rule) for d in dtypes_of(frame, arg)):
+            return (arg.name, opener.fill)
+    return None if opener.fill in ("nan", "neginf_but_last") else ("", "normal")
+
+
+def _integer_fill(frame: Frame, index: int) -> tuple[str, str] | None:
+    """Return (arg, special fill) of an integer, bool or offsets tensor; both take turns."""
+    args = [arg for arg in frame.tensors if is_drawn(arg) and arg not in float_args(frame)]
+    if not args:
+        return None
+    arg = args[index // 2 % len(args)]
+    fills = special_fills(frame, arg, dtypes_of(frame, arg)[0])
+    return (arg.name, fills[index // 2 // len(args) % len(fills)]) if fills else None
+
+
+def float_args(frame: Frame) -> list[TensorArg]:
+    """Return the drawn tensors that can hold floats of some range, in schema order."""
+    return [
+        arg
+        for arg in frame.tensors
+        if is_drawn(arg)
+        and any(fill_kind(arg.values.domain, d) is FillKind.FLOAT for d in dtypes_of(frame, arg))
+    ]
+
+
+def dtypes_of(frame: Frame, arg: TensorArg) -> tuple[str, ...]:
+    """Return the dtypes that an arg may have, as far as its expression says it plainly."""
+    listed = dict(frame.schema.dtypes).get(arg.dtype.text)
+    if listed:
+        return listed
+    return (arg.dtype.text,) if arg.dtype.text in DTYPES else ("float32",)
+
+
+class Sizer:
+    """Chooses the extents of all dims together, so that they fit and each crosses what it can."""
+
+    def __init__(
+        self, frame: Frame, factors: tuple[Factor, ...], tiles: tuple[int, ...], limits: Limits
+    ) -> None:
+        self.frame = frame
+        self.factors = [factor for factor in factors if factor.kind in ("dim", "group")]
+        self.tiles = {*tiles, *(t for dim in frame.schema.dims for t in dim.tile)}
+        self.together = tensor_dims(frame)
+        self.weights = dim_weights(frame)
+        tensors = len(frame.tensors) + len(frame.schema.returns)
+        self.room = max(limits.elements // max(tensors, 1), 1)
+        self.can_be_empty = any(
+            level.value == 0 for factor in self.factors for level in factor.levels
+        )
+
+    def sizes(self, kind: str, index: int) -> dict[str, Any]:
+        """Return dim -> a level's value. kind as in `Opener.sizes`; index makes cases differ."""
+        chosen: dict[str, Any] = {}
+        ordered = sorted(self.factors, key=lambda factor: -self.weights[factor.name])
+        for turn, factor in enumerate(ordered):
+            cap = self.cap(factor.name, chosen)
+            chosen[factor.name] = self._one(factor, kind, cap, index + turn)
+        return chosen
+
+    def cap(self, name: str, chosen: Mapping[str, Any]) -> float:
+        """Return the largest extent that leaves the dims beside it their share."""
+        caps = [float(self.room)]
+        for dims in self.together:
+            if name in dims:
+                room = self.room / room_taken(dims, chosen)
+                waiting = sum(self.weights[other] for other in dims if other not in chosen)
+                caps.append(max(room, 1.0) ** (self.weights[name] / waiting))
+        return min(caps)
+
+    def _one(self, factor: Factor, kind: str, cap: float, turn: int) -> Any:
+        if factor.kind == "group":
+            return self._group(factor, kind, cap, turn)
+        if any(isinstance(level.value, str) for level in factor.levels):
+            words = {"tiny": "min", "zero": "min", "aligned": "max", "short": "max-1"}
+            return words.get(kind, "middle" if turn % 2 else "max-1")
+        values = sorted(level.value for level in factor.levels)
+        if kind == "zero":
+            return values[0] if values[0] == 0 else values[turn % len(values)]
+        if kind == "tiny":
+            return next((v for v in values if v > 0), values[0])
+        fitting = [v for v in values if 0 < v <= cap] or values[:1]
+        if self.frame.dims[factor.name].kind is DimKind.CHOICES:
+            return fitting[-1 - turn % len(fitting)]
+        wanted = [v for v in fitting if self._is(kind, v)]
+        if wanted:
+            return wanted[-1 - turn % min(2, len(wanted))]
+        odd = [v for v in fitting if v % 2] or fitting
+        return odd[-1 - turn % min(2, len(odd))]
+
+    def _is(self, kind: str, value: int) -> bool:
+        known = self.tiles or {1 << power for power in range(4, 15)}
+        match kind:
+            case "past":
+                return value > 2 and any(value % tile == 1 for tile in known)
+            case "short":
+                return any((value + 1) % tile == 0 for tile in known)
+            case "aligned":
+                return value >= 16 and value % 16 == 0
+            case _:
+                return value in PRIMES
+
+    def _group(self, factor: Factor, kind: str, cap: float, turn: int) -> Any:
+        levels = [lv for lv in factor.levels if extent_of(lv.value) <= cap] or [factor.levels[-1]]
+        if kind in ("tiny", "zero"):
+            key = 0 if kind == "zero" else 1
+            small = [lv for lv in levels if lv.value and min(lv.value) <= key]
+            return (small or levels)[turn % len(small or levels)].value
+        ranked = sorted(levels, key=_by_rank)
+        return ranked[turn % len(ranked)].value
+
+
+def room_taken(dims: frozenset[str], chosen: Mapping[str, Any]) -> int:
+    """Return the product of the extents that are chosen already among some dims."""
+    product = 1
+    for name in dims:
+        if name in chosen:
+            product *= max(extent_of(chosen[name]), 1)
+    return product
+
+
+def _by_rank(level: Level) -> int:
+    return -level.rank
+
+
+def extent_of(value: Any) -> int:
+    """Return how many elements a level's value stands for along its dims; words count as 8."""
+    if isinstance(value, tuple):
+        product = 1
+        for extent in value:
+            product *= extent
+        return product
+    return value if isinstance(value, int) else 8

@@ -1,0 +1,118 @@
+"""Cases that hold pairs of levels which no case has held yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gate.case.covering import Pairs
+from gate.case.draw import Dice
+from gate.case.frame import Frame
+from gate.case.labels import labels_of
+from gate.case.levels import tensor_dims
+from gate.case.limits import Limits
+from gate.case.model import Case
+from gate.case.openers import extent_of, room_taken
+from gate.case.wish import Wish, grant
+from gate.seed import Seed
+
+PAIR_TRIES = 3
+"""Cases that may miss a pair before it counts as one that no case can hold."""
+LARGE_ONE_IN = 6
+"""One case in so many may be as large as the device allows."""
+
+
+class PairMaker:
+    """Makes cases that hold open pairs."""
+
+    def __init__(self, frame: Frame, pairs: Pairs, seed: Seed, tiles: tuple[int, ...]) -> None:
+        self.frame = frame
+        self.pairs = pairs
+        self.seed = seed
+        self.tiles = tiles
+        self.together = tensor_dims(frame)
+        self.misses: dict[tuple[int, int], int] = {}
+
+    def cases(self, tries: int, small: Limits, large: Limits) -> Iterator[tuple[Case, str]]:
+        """Yield (case, why) until no pair is open or so many cases were tried.
+
+        The caller marks what it keeps as covered.
+        """
+        pairs = self.pairs
+        for turn in range(tries):
+            dice = Dice(self.seed.child(str(turn)))
+            target = pairs.neediest(dice)
+            if target is None:
+                return
+            wide = turn % LARGE_ONE_IN == LARGE_ONE_IN - 1 or target in self.misses
+            limits = large if wide else small
+            chosen = self._complete(target, limits, dice)
+            case = grant(self.frame, self._wish(chosen, target), limits, dice)
+            held = self._numbers(case)
+            if not set(target) <= held:
+                self._missed(target)
+            if case is not None:
+                first, second = (pairs.levels[number] for number in target)
+                names = (pairs.factors[first[0]].name, pairs.factors[second[0]].name)
+                yield case, f"{names[0]} {first[1].label} with {names[1]} {second[1].label}"
+
+    def _numbers(self, case: Case | None) -> set[int]:
+        if case is None:
+            return set()
+        return set(self.pairs.numbers(labels_of(self.frame, self.pairs.factors, case)))
+
+    def _missed(self, target: tuple[int, int]) -> None:
+        count = self.misses.get(target, 0) + 1
+        self.misses[target] = count
+        if count >= PAIR_TRIES:
+            self.pairs.drop(*target)
+
+    def _complete(self, target: tuple[int, int], limits: Limits, dice: Dice) -> dict[int, int]:
+        """Give each factor a level: factor index -> level number."""
+        pairs = self.pairs
+        chosen = {pairs.levels[number][0]: number for number in target}
+        mask = sum(1 << number for number in target)
+        room = limits.elements // max(len(self.frame.tensors), 1)
+        for index in dice.shuffled([i for i in range(len(pairs.factors)) if i not in chosen]):
+            numbers = self._affordable(index, chosen, room)
+            spin = dice.below(len(numbers))
+            best = max(
+                numbers[spin:] + numbers[:spin],
+                key=lambda number: (pairs.gain(number, mask), pairs.levels[number][1].rank),
+            )
+            chosen[index] = best
+            mask |= 1 << best
+        return chosen
+
+    def _affordable(self, index: int, chosen: dict[int, int], room: int) -> list[int]:
+        """Return the levels of a factor that leave the dims beside it within bounds."""
+        pairs = self.pairs
+        factor = pairs.factors[index]
+        numbers = pairs.ids[index]
+        if factor.kind not in ("dim", "group"):
+            return numbers
+        values = {
+            pairs.factors[other].name: pairs.levels[number][1].value
+            for other, number in chosen.items()
+        }
+        for dims in self.together:
+            if factor.name in dims:
+                room = min(room, room // room_taken(dims, values))
+        fitting = [n for n in numbers if extent_of(pairs.levels[n][1].value) <= max(room, 1)]
+        return fitting or [min(numbers, key=lambda n: extent_of(pairs.levels[n][1].value))]
+
+    def _wish(self, chosen: dict[int, int], target: tuple[int, int]) -> Wish:
+        pairs = self.pairs
+        values = {}
+        layout, fill = ("", "contiguous"), ("", "normal")
+        for index, number in chosen.items():
+            value = pairs.levels[number][1].value
+            match pairs.factors[index].kind:
+                case "layout":
+                    layout = value
+                case "fill":
+                    fill = value
+                case _:
+                    values[pairs.factors[index].name] = value
+        pinned = {pairs.factors[pairs.levels[number][0]].name for number in target}
+        names = frozenset(pinned) & frozenset(self.frame.drawn_dims)
+        return Wish(values=values, layout=layout, fill=fill, pinned=names, tiles=self.tiles)
