@@ -1,4 +1,4 @@
-"""`kernel-gate list`: the changed kernels, why they count, and which op covers them. Runs nothing."""
+"""`kernel-gate list`: the changed kernels, why they count, which op covers them. Runs nothing."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from gate.change.git import Repo
 from gate.engine.device import DEVICES
 from gate.engine.scope import Scope, ScopeRequest
 from gate.engine.settings import RunSettings
-from gate.errors import UsageError
+from gate.errors import GitError, UsageError
 from gate.schema.config import CONFIG_FILE, GateConfig
 
 REPORT_DIR = "kernel-gate-report"
@@ -153,6 +153,7 @@ def _first(*values: float | None) -> float:
 
 
 def seed_number(text: str) -> int:
+    """Return a seed of the command line, 0..2**64-1."""
     value = _number(text)
     if not 0 <= value < 2**64:
         raise argparse.ArgumentTypeError(f"{text} is not in 0..2**64-1")
@@ -160,6 +161,7 @@ def seed_number(text: str) -> int:
 
 
 def positive(text: str) -> int:
+    """Return a count of the command line, at least 1."""
     value = _number(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not at least 1")
@@ -167,6 +169,7 @@ def positive(text: str) -> int:
 
 
 def seconds_number(text: str) -> float:
+    """Return seconds of the command line."""
     if not re.fullmatch(r"\d+(\.\d+)?", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return float(text)
@@ -187,6 +190,9 @@ def default_base(scope_repo: Path, head: str | None) -> str | None:
     repo = Repo.open(scope_repo)
     tip = head or "HEAD"
     for branch in ("origin/HEAD", "origin/main", "origin/master", "main", "master"):
-        if repo.has(branch):
-            return repo.merge_base(branch, tip)
+        try:
+            repo.resolve(branch)
+        except GitError:
+            continue
+        return repo.merge_base(branch, tip)
     raise UsageError("no base is given and no main branch was found; pass --base REV")

@@ -73,6 +73,6 @@ def describe(plan: Plan) -> str:
     lines = ["levels"]
     lines += [f"    {factor}: {' '.join(levels)}" for factor, levels in plan.levels]
     lines.append(f"pairs of levels covered: {plan.pairs_covered} of {plan.pairs_total}")
-    lines.append(f"cases: {len(plan.cases)}, about {plan.cost:,.0f} elements in all")
-    lines += [f"    {format_case(case)}" for case in plan.cases]
+    lines.append(f"cases: {len(plan.cases)}, about {plan.elements:,} elements in all")
+    lines += [f"    {one.stage:7} {format_case(one.case)}  ({one.why})" for one in plan.planned]
     return "\n".join(lines)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.cli.options import REPORT_DIR, add_repository, add_running, run_settings, scope_request
-from gate.engine.context import OpTask
 from gate.engine.device import choose_device
 from gate.engine.dump import dump_tensors
 from gate.engine.emit import emit_test
@@ -59,14 +58,14 @@ def command(options: argparse.Namespace) -> int:
     settings = replace(settings, device=choose_device(settings.device))
     with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
         task = scope.single(schema, Path(folder))
-        if options.emit_test:
-            emit_test(task, case, options.emit_test)
-            print(f"wrote {options.emit_test}")
         with Crew(worker_settings(settings), 1) as crew:
             replayed = replay_case(
                 task, case, crew, settings, finding=finding, expected_inputs=options.inputs
             )
-            _show(task, replayed)
+            _show(replayed)
+            if options.emit_test:
+                emit_test(task, case, crew, replayed.record, options.emit_test)
+                print(f"wrote {options.emit_test}")
             if options.dump:
                 files = dump_tensors(task, case, crew, replayed.record, options.dump)
                 print(f"saved {len(files)} tensors in {options.dump}")
@@ -80,7 +79,7 @@ def _recorded(options: argparse.Namespace) -> RunResult | None:
     return loads(path.read_bytes())
 
 
-def _show(task: OpTask, replayed: Replayed) -> None:
+def _show(replayed: Replayed) -> None:
     record = replayed.record
     print(render_judgement(record.text, record.judgement, colour=sys.stdout.isatty()), end="")
     match replayed.inputs_agree:

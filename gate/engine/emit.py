@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from gate import __version__
 from gate.case.bound import BoundCase
-from gate.case.inputs import Inputs
+from gate.case.model import Case
 from gate.case.text import format_case
+from gate.engine.cases import prepare
 from gate.engine.context import CaseRecord, OpTask
+from gate.engine.lanes import Crew
 from gate.errors import UsageError
 from gate.run.protocol import ListWire, ScalarWire, TensorWire
 from gate.run.wire import wire_args
@@ -159,14 +162,7 @@ def test_{op}_case():
 '''
 
 
-def emit_test(
-    task: OpTask,
-    bound: BoundCase,
-    inputs: Inputs,
-    record: CaseRecord,
-    path: Path,
-    version: str,
-) -> None:
+def emit_test(task: OpTask, case: Case, crew: Crew, record: CaseRecord, path: Path) -> None:
     """Write the case as a pytest file.
 
     The tolerance of each output is the largest allowance that the judge worked out for it.
@@ -174,7 +170,9 @@ def emit_test(
     Raises
         UsageError  the inputs are too large to carry, or the file cannot be written
     """
-    wires = wire_args(bound, inputs)
+    ready = crew.call(lambda lane: prepare(task, case, lane))
+    bound = ready.bound
+    wires = wire_args(bound, ready.inputs)
     size = sum(_wire_bytes(wire) for wire in wires)
     if size > MAX_INLINE:
         raise UsageError(
@@ -183,7 +181,7 @@ def emit_test(
         )
     text = _TEMPLATE.format(
         case_comment=format_case(bound.case).replace("\\", "\\\\").replace('"""', "'''"),
-        version=version,
+        version=__version__,
         file_name=path.name,
         pythonpath=list(task.pythonpath),
         args=_packed([_plain(wire) for wire in wires]),
@@ -234,8 +232,7 @@ def _packed(args: list[dict[str, Any]]) -> str:
 
 
 def _variables(bound: BoundCase) -> Mapping[str, Any]:
-    scalars = {n: v for n, v in bound.dtypes.items()}
-    return {**bound.dims, **scalars}
+    return {**bound.dims, **bound.dtypes}
 
 
 def _tolerances(task: OpTask, record: CaseRecord) -> list[float]:

@@ -37,6 +37,7 @@ def make_findings(
     settings: RunSettings,
     records: list[CaseRecord],
     listener: Listener,
+    tiles: tuple[int, ...],
 ) -> tuple[Finding, ...]:
     """Return the findings of an op, most telling first.
 
@@ -46,7 +47,7 @@ def make_findings(
     groups = _groups(records)
     found = []
     for group in groups[: settings.max_findings]:
-        finding = _finding(task, crew, settings, group, records)
+        finding = _finding(task, crew, settings, group, records, tiles)
         found.append(finding)
         listener(Event(kind="finding", op=task.schema.op, text=finding.message))
     found.extend(_plain(task, group) for group in groups[settings.max_findings :])
@@ -66,7 +67,12 @@ def _groups(records: list[CaseRecord]) -> list[_Group]:
 
 
 def _finding(
-    task: OpTask, crew: Crew, settings: RunSettings, group: _Group, records: list[CaseRecord]
+    task: OpTask,
+    crew: Crew,
+    settings: RunSettings,
+    group: _Group,
+    records: list[CaseRecord],
+    tiles: tuple[int, ...],
 ) -> Finding:
     fingerprint = group.failure.fingerprint
     start = min(group.records, key=lambda r: sort_key(task.schema, r.case))
@@ -78,7 +84,7 @@ def _finding(
     again = [hunter.run(smallest) for _ in range(RERUNS)]
     confirmed = sum(record.fails_like(fingerprint) for record in again)
     shown = next((r for r in again if r.fails_like(fingerprint)), start)
-    diagnosis = diagnose_finding(task, crew, settings, group.failure, records, shown)
+    diagnosis = diagnose_finding(task, crew, settings, group.failure, records, shown, tiles)
     return _build(
         task, group, shown, confirmed=confirmed, origin=_origin(hunter, smallest),
         shrink_runs=hunter.runs, diagnosis=diagnosis,

@@ -139,7 +139,9 @@ class OpRun:
         return tuple(sorted(tiles))
 
     def _report(self, plan: Plan, check: SelfCheck, started: float) -> OpReport:
-        findings = make_findings(self.task, self.crew, self.settings, self.records, self.listener)
+        findings = make_findings(
+            self.task, self.crew, self.settings, self.records, self.listener, self._seen_tiles()
+        )
         benchmarks = ()
         if findings or self.settings.benchmarks:
             benchmarks = run_benchmarks(self.task, self.crew, self.settings)

@@ -89,6 +89,8 @@ class Scope:
     """The changed ones, by id."""
     op_schemas: tuple[OpSchema, ...]
     """The ops to run, by name."""
+    every_schema: tuple[OpSchema, ...] = ()
+    """Every op that is declared, by name."""
     fresh: frozenset[str] = frozenset()
     """Ops whose schema is new in the head."""
     config: GateConfig = field(default_factory=GateConfig)
@@ -119,6 +121,14 @@ class Scope:
             base_root = folder / "base"
             self.repo.export(self.base_sha, base_root)
         return [self._task(schema, head_root, base_root) for schema in self.op_schemas]
+
+    def single(self, schema: OpSchema, folder: Path) -> OpTask:
+        """Return the task of one op, changed or not, with the head's tree under `folder`."""
+        head_root = self.repo.root
+        if self.head_sha:
+            head_root = folder / "head"
+            self.repo.export(self.head_sha, head_root)
+        return self._task(schema, head_root, None)
 
     def _task(self, schema: OpSchema, head: Path, base: Path | None) -> OpTask:
         gated = covered(schema, self.index)
@@ -172,7 +182,8 @@ def make_scope(request: ScopeRequest) -> Scope:
         refuse_unsupported(schema)
     return Scope(
         repo=repo, base_sha=base_sha, head_sha=head_sha, head_name=head_sha or WORKING_TREE,
-        index=changes.index, kernels=kernels, op_schemas=run_these, fresh=fresh & wanted,
+        index=changes.index, kernels=kernels, op_schemas=run_these,
+        every_schema=tuple(rules[op] for op in sorted(rules)), fresh=fresh & wanted,
         config=config, trust_head=request.trust_head,
         pythonpath=request.pythonpath or config.pythonpath,
         relaxed=relaxations(tuple(base_schemas.values()), tuple(head_schemas.values()))

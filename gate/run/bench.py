@@ -197,7 +197,7 @@ class Bench:
 
     def _invoke(self, entry: Entry, env: dict[str, Any]) -> Any:
         host = TorchHost("cuda" if self.device == "cuda" else "cpu")
-        order = [name for name in env["#order"]]
+        order = list(env["#order"])
         args, kwargs = call_arguments(entry.call, env, order, host)
         if entry.call.grid is None:
             return entry.function(*args, **kwargs)

@@ -227,7 +227,9 @@ class _Reader:
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, list):
-            return [self.read(item, Any, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+            return [
+                self.read(item, Any, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)
+            ]
         assert isinstance(value, dict)  # JSON has no more types
         if "$a" in value:
             return self.array(value, where)

@@ -237,9 +237,7 @@ _TICK = 0.05
 """Seconds between two calls of `idle` while waiting."""
 
 
-def _wait(
-    fd: int, events: int, deadline: float | None, idle: Callable[[], None] | None
-) -> None:
+def _wait(fd: int, events: int, deadline: float | None, idle: Callable[[], None] | None) -> None:
     poll = select.poll()
     poll.register(fd, events)
     while True:

@@ -147,7 +147,9 @@ class _Process:
         nonce = secrets.token_hex(16)
         deadline = time.monotonic() + seconds + _GRACE
         try:
-            child.channel.send(Frame(message=message, nonce=nonce), deadline=deadline, idle=child.watch)
+            child.channel.send(
+                Frame(message=message, nonce=nonce), deadline=deadline, idle=child.watch
+            )
             frame = child.channel.receive(
                 deadline=deadline, idle=child.watch, max_blobs=self.settings.reply_bytes
             )

@@ -150,7 +150,9 @@ def _environment(
     env: Env = {}
     for name, value in variables.items():
         known = isinstance(value, str) and value in DTYPES
-        env[name] = DtypeName(value) if known else tuple(value) if isinstance(value, list) else value
+        env[name] = (
+            DtypeName(value) if known else tuple(value) if isinstance(value, list) else value
+        )
     for name, value in inputs.items():
         env[name] = widen(_in(value))
     return env

@@ -111,8 +111,8 @@ def guard_value(kind: DType, guard: str, position: int) -> Any:
     if kind.kind is Kind.BOOL:
         return np.ones((), dtype=kind.storage)
     if not kind.is_float:
-        low, high = kind.integer_range
-        value = (high // 2 - position) if guard == "large" else (high // 3 + position) % (high + 1)
+        high = kind.integer_range[1]
+        value = high // 2 - position if guard == "large" else high // 3 + position
         return np.asarray(value).astype(kind.storage)
     if guard == "nan":
         return _nan(kind, position)
@@ -131,13 +131,13 @@ def _nan(kind: DType, position: int) -> Any:
 
 
 def poison_value(kind: DType, pattern: int) -> Any:
-    """Return what an output holds before the call: NaN or the largest integer; pattern 1 differs."""
+    """Return what an output holds before the call: NaN or the largest integer; 1 differs."""
     if kind.is_float:
         value = np.nan if pattern == 0 else -min(kind.largest, 2.0**14)
         return np.asarray(value).astype(kind.storage)
     if kind.kind is Kind.BOOL:
         return np.asarray(pattern == 0)
-    low, high = kind.integer_range
+    high = kind.integer_range[1]
     return np.asarray(high if pattern == 0 else high - 1).astype(kind.storage)
 
 

@@ -1,4 +1,5 @@
 """thin"""
+
 from __future__ import annotations
 from dataclasses import dataclass
 

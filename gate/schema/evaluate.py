@@ -139,7 +139,9 @@ class _Evaluator:
             case n.Dots():
                 return Ellipsis
             case n.Slice():
-                ends = (self.value(e) if e is not None else None for e in (node.lo, node.hi, node.step))
+                ends = (
+                    self.value(e) if e is not None else None for e in (node.lo, node.hi, node.step)
+                )
                 return slice(*ends)
             case n.Index():
                 return self._index(self.value(node.value), self.value(node.index))

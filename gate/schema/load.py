@@ -13,8 +13,24 @@ from gate.errors import Problem, SchemaError
 from gate.schema.expr import Level, looks_like_call, parse_call, parse_expr
 from gate.schema.model import *  # noqa: F403
 from gate.schema.model import (
-    Compare, CompareKind, Dim, DimGroup, DimKind, Domain, DtypeTolerance, Grad, Io, Layouts, Live,
-    OpSchema, Range, Return, ScalarArg, TensorArg, Tolerance, Values,
+    Compare,
+    CompareKind,
+    Dim,
+    DimGroup,
+    DimKind,
+    Domain,
+    DtypeTolerance,
+    Grad,
+    Io,
+    Layouts,
+    Live,
+    OpSchema,
+    Range,
+    Return,
+    ScalarArg,
+    TensorArg,
+    Tolerance,
+    Values,
 )
 
 
@@ -27,11 +43,20 @@ for tag, rx, first in [
     ("tag:yaml.org,2002:bool", r"true|false|True|False", "tfTF"),
     ("tag:yaml.org,2002:null", r"null|~|", "n~\0"),
     ("tag:yaml.org,2002:int", r"[-+]?[0-9]+", "-+0123456789"),
-    ("tag:yaml.org,2002:float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan", "-+.0123456789"),
+    (
+        "tag:yaml.org,2002:float",
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan",
+        "-+.0123456789",
+    ),
 ]:
-    _Loader.add_implicit_resolver(tag, re.compile(f"^(?:{rx})$"), list(first) if "\0" not in first else [*"n~", ""])
+    _Loader.add_implicit_resolver(
+        tag, re.compile(f"^(?:{rx})$"), list(first) if "\0" not in first else [*"n~", ""]
+    )
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda l, n: int(n.value))
-_Loader.add_constructor("tag:yaml.org,2002:float", lambda l, n: float(n.value.replace(".inf", "inf").replace(".nan", "nan")))
+_Loader.add_constructor(
+    "tag:yaml.org,2002:float",
+    lambda l, n: float(n.value.replace(".inf", "inf").replace(".nan", "nan")),
+)
 
 
 def load_text(text: bytes, file: str) -> tuple[OpSchema, ...]:
@@ -43,7 +68,9 @@ def load_text(text: bytes, file: str) -> tuple[OpSchema, ...]:
             except SchemaError:
                 raise
             except Exception as e:
-                raise SchemaError([Problem(file=file, line=0, path="$", what=f"{type(e).__name__}: {e}")]) from e
+                raise SchemaError(
+                    [Problem(file=file, line=0, path="$", what=f"{type(e).__name__}: {e}")]
+                ) from e
     return tuple(out)
 
 
@@ -53,7 +80,9 @@ def load_files(files: Mapping[str, bytes]) -> tuple[OpSchema, ...]:
 
 def _ce(v: Any) -> Any:
     v = str(v)
-    return parse_call(v, level=Level.TORCH) if looks_like_call(v) else parse_expr(v, level=Level.TORCH)
+    return (
+        parse_call(v, level=Level.TORCH) if looks_like_call(v) else parse_expr(v, level=Level.TORCH)
+    )
 
 
 def _e(v: Any) -> Any:
@@ -68,7 +97,13 @@ def _range(v: Any) -> Range:
 def _dim(name: str, v: Any) -> Dim:
     if isinstance(v, dict):
         t = v.get("tile", ())
-        return Dim(name=name, kind=DimKind.RANGE, range=_range(v["range"]), multiple_of=_e(v["multiple_of"]) if "multiple_of" in v else None, tile=tuple(t) if isinstance(t, list) else ((t,) if t else ()))
+        return Dim(
+            name=name,
+            kind=DimKind.RANGE,
+            range=_range(v["range"]),
+            multiple_of=_e(v["multiple_of"]) if "multiple_of" in v else None,
+            tile=tuple(t) if isinstance(t, list) else ((t,) if t else ()),
+        )
     if isinstance(v, list):
         return Dim(name=name, kind=DimKind.CHOICES, choices=tuple(v))
     if isinstance(v, int):
@@ -97,9 +132,18 @@ def _values(v: Any) -> Values:
     if isinstance(v, str):
         return Values(domain=Domain.RANGE, range=_range(v))
     d = v.get("distinct")
-    common = dict(also=tuple(map(_num, v.get("also", ()))), exclude=tuple(v.get("except", ())), distinct=("" if d is True else d))
+    common = dict(
+        also=tuple(map(_num, v.get("also", ()))),
+        exclude=tuple(v.get("except", ())),
+        distinct=("" if d is True else d),
+    )
     if "offsets" in v:
-        return Values(domain=Domain.OFFSETS, offsets=_e(v["offsets"]), each=_range(v["each"]) if "each" in v else None, **common)
+        return Values(
+            domain=Domain.OFFSETS,
+            offsets=_e(v["offsets"]),
+            each=_range(v["each"]) if "each" in v else None,
+            **common,
+        )
     if "range" in v:
         return Values(domain=Domain.RANGE, range=_range(v["range"]), **common)
     return Values(domain=Domain.ANY, **common)
@@ -122,12 +166,38 @@ def _shape(v: Any) -> tuple[Any, bool]:
 
 def _arg(name: str, v: Any) -> Any:
     if "scalar" in v:
-        return ScalarArg(name=name, type=v["scalar"], values=_values(v.get("values")), optional=v.get("optional", False), make=_ce(v["make"]) if "make" in v else None)
+        return ScalarArg(
+            name=name,
+            type=v["scalar"],
+            values=_values(v.get("values")),
+            optional=v.get("optional", False),
+            make=_ce(v["make"]) if "make" in v else None,
+        )
     shape, group = _shape(v.get("tensor"))
     lst = v.get("list")
-    lo, hi = (None, None) if lst is None else ((lst, lst) if isinstance(lst, int) else map(int, lst.split("..")))
+    lo, hi = (
+        (None, None)
+        if lst is None
+        else ((lst, lst) if isinstance(lst, int) else map(int, lst.split("..")))
+    )
     b = v.get("broadcast", False)
-    return TensorArg(name=name, shape=shape, group=group, dtype=_e(v["dtype"]), values=_values(v.get("values")), optional=v.get("optional", False), layouts=Layouts(v.get("layouts", "any")), io=Io(v.get("io", "in")), live=_live(v.get("live")), broadcast=tuple(b) if isinstance(b, list) else b, make=_ce(v["make"]) if "make" in v else None, list_lo=lo, list_hi=hi, vary=tuple(v.get("vary", ())), on_cpu=v.get("device") == "cpu")
+    return TensorArg(
+        name=name,
+        shape=shape,
+        group=group,
+        dtype=_e(v["dtype"]),
+        values=_values(v.get("values")),
+        optional=v.get("optional", False),
+        layouts=Layouts(v.get("layouts", "any")),
+        io=Io(v.get("io", "in")),
+        live=_live(v.get("live")),
+        broadcast=tuple(b) if isinstance(b, list) else b,
+        make=_ce(v["make"]) if "make" in v else None,
+        list_lo=lo,
+        list_hi=hi,
+        vary=tuple(v.get("vary", ())),
+        on_cpu=v.get("device") == "cpu",
+    )
 
 
 def _compare(v: Any) -> Compare | None:
@@ -136,7 +206,9 @@ def _compare(v: Any) -> Compare | None:
     if isinstance(v, str):
         return Compare(kind=CompareKind(v))
     if "picks" in v:
-        return Compare(kind=CompareKind.PICKS, picks=v["picks"], axis=_e(v["axis"]) if "axis" in v else None)
+        return Compare(
+            kind=CompareKind.PICKS, picks=v["picks"], axis=_e(v["axis"]) if "axis" in v else None
+        )
     return Compare(kind=CompareKind.MEAN, mean=_e(v["mean"]))
 
 
@@ -161,7 +233,20 @@ def _tol(v: Any) -> Tolerance | None:
 def _ret(name: str, v: Any) -> Return:
     shape, group = _shape(v.get("tensor"))
     when = v.get("when")
-    return Return(name=name, shape=shape, group=group, dtype=_e(v["dtype"]) if "dtype" in v else None, compare=_compare(v.get("compare")), order_any=v.get("order") == "any", given=v.get("given", False), live=_live(v.get("live")), when=_e(when) if isinstance(when, str) else None, never=when is False, is_arg=v.get("is", ""), tolerance=_tol(v.get("tolerance")))
+    return Return(
+        name=name,
+        shape=shape,
+        group=group,
+        dtype=_e(v["dtype"]) if "dtype" in v else None,
+        compare=_compare(v.get("compare")),
+        order_any=v.get("order") == "any",
+        given=v.get("given", False),
+        live=_live(v.get("live")),
+        when=_e(when) if isinstance(when, str) else None,
+        never=when is False,
+        is_arg=v.get("is", ""),
+        tolerance=_tol(v.get("tolerance")),
+    )
 
 
 def _assign(d: Any) -> Any:
@@ -179,20 +264,41 @@ def _schema(d: Any, file: str, digest: str) -> OpSchema:
     g = dims.pop("...", None)
     group = None
     if g is not None:
-        r = list(map(int, g["rank"].split(".."))); e = list(map(int, g.get("range", "1..8").split("..")))
+        r = list(map(int, g["rank"].split("..")))
+        e = list(map(int, g.get("range", "1..8").split("..")))
         group = DimGroup(rank_lo=r[0], rank_hi=r[1], lo=e[0], hi=e[1])
     grad = d.get("grad")
     if isinstance(grad, list):
         grad = {"args": grad}
     nd = d.get("nondeterministic", False)
     return OpSchema(
-        op=d["op"], file=file, line=1, entry=parse_call(d["entry"]), kernels=tuple(d.get("kernels", ())),
-        reference=_ce(d["reference"]) if "reference" in d else None, dims=tuple(_dim(k, v) for k, v in dims.items()), group=group,
+        op=d["op"],
+        file=file,
+        line=1,
+        entry=parse_call(d["entry"]),
+        kernels=tuple(d.get("kernels", ())),
+        reference=_ce(d["reference"]) if "reference" in d else None,
+        dims=tuple(_dim(k, v) for k, v in dims.items()),
+        group=group,
         dtypes=tuple((k, tuple(v)) for k, v in (d.get("dtypes") or {}).items()),
-        args=tuple(_arg(k, v) for k, v in d["args"].items()), returns=tuple(_ret(k, v) for k, v in (d.get("returns") or {}).items()),
+        args=tuple(_arg(k, v) for k, v in d["args"].items()),
+        returns=tuple(_ret(k, v) for k, v in (d.get("returns") or {}).items()),
         where=tuple(map(_e, _list(d.get("where")))),
-        grad=Grad(args=tuple(grad["args"]), returns=tuple(grad["returns"]) if "returns" in grad else None, clobbers=_e(grad["clobbers"]) if "clobbers" in grad else None, layouts=Layouts(grad.get("layouts", "any"))) if grad else None,
-        tolerance=_tol(d.get("tolerance")) or Tolerance(), nonfinite=d.get("nonfinite", "note"), independent=tuple(_list(d.get("independent"))),
-        nondeterministic=nd if isinstance(nd, bool) else tuple(nd), raises=tuple((k, tuple(map(_e, _list(v)))) for k, v in (d.get("raises") or {}).items()),
-        properties=tuple(parse_expr(p, level=Level.PROPERTY) for p in d.get("properties", ())), benchmark=_assign(d.get("benchmark")),
-        cases=tuple(map(_assign, d.get("cases", ()))), digest=digest)
+        grad=Grad(
+            args=tuple(grad["args"]),
+            returns=tuple(grad["returns"]) if "returns" in grad else None,
+            clobbers=_e(grad["clobbers"]) if "clobbers" in grad else None,
+            layouts=Layouts(grad.get("layouts", "any")),
+        )
+        if grad
+        else None,
+        tolerance=_tol(d.get("tolerance")) or Tolerance(),
+        nonfinite=d.get("nonfinite", "note"),
+        independent=tuple(_list(d.get("independent"))),
+        nondeterministic=nd if isinstance(nd, bool) else tuple(nd),
+        raises=tuple((k, tuple(map(_e, _list(v)))) for k, v in (d.get("raises") or {}).items()),
+        properties=tuple(parse_expr(p, level=Level.PROPERTY) for p in d.get("properties", ())),
+        benchmark=_assign(d.get("benchmark")),
+        cases=tuple(map(_assign, d.get("cases", ()))),
+        digest=digest,
+    )

@@ -122,8 +122,7 @@ def _tree(text: str) -> ast.Expression:
         shown = text.removeprefix("_call_")
         if shown.count("(") > shown.count(")"):
             raise ExprError(
-                f"{shown!r} is half an expression; quote it when it holds a comma: "
-                f'"{shown}, ...)"'
+                f'{shown!r} is half an expression; quote it when it holds a comma: "{shown}, ...)"'
             ) from None
         raise ExprError(
             f"{shown!r} is not an expression ({getattr(problem, 'msg', 'too deep')})"
@@ -298,7 +297,9 @@ class _Walker:
     def _index(self, node: ast.expr) -> Node:
         if isinstance(node, ast.Slice):
             self._need(Level.TORCH, "a slice")
-            ends = [self.walk(e) if e is not None else None for e in (node.lower, node.upper, node.step)]
+            ends = [
+                self.walk(e) if e is not None else None for e in (node.lower, node.upper, node.step)
+            ]
             return n.Slice(lo=ends[0], hi=ends[1], step=ends[2])
         if isinstance(node, ast.Constant) and node.value is Ellipsis:
             self._need(Level.TORCH, "`...`")

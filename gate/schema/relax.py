@@ -1,4 +1,5 @@
 """thin"""
+
 from __future__ import annotations
 from collections.abc import Sequence
 from gate.schema.model import OpSchema

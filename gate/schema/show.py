@@ -1,4 +1,5 @@
 """thin"""
+
 from gate.schema.model import OpSchema
 
 

@@ -11,7 +11,6 @@ from gate.schema.model import CompareKind, OpSchema, TensorArg
 Uses = Callable[[OpSchema], bool]
 
 
-
 def _mean(schema: OpSchema) -> bool:
     return any(r.compare is not None and r.compare.kind is CompareKind.MEAN for r in schema.returns)
 
