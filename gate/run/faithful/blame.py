@@ -15,9 +15,7 @@ from gate.run.faithful.watch import Faults
 _LANGUAGE = str(Path(triton.__file__).resolve().parent / "language")
 
 
-def blamed(
-    error: Exception, faults: Faults, confirm: Callable[[], str | None] | None
-) -> Exception:
+def blamed(error: Exception, faults: Faults, confirm: Callable[[], str | None] | None) -> Exception:
     """Return what to raise instead of an error that left a kernel.
 
     An error that the language raised or the kernel's own lines is the kernel's, as the compiler

@@ -133,5 +133,3 @@ def _scale(scale: Block) -> Array:
         raw = scale.data.view(np.uint8).astype(np.int64)
         return np.where(raw == 255, np.nan, np.ldexp(1.0, raw - 127))
     return scale.data.astype(np.float64)
-
-

@@ -91,7 +91,9 @@ def reduce(
 
 def _reduced(blocks: list[Array], types: list[Any], axis: int, combine_fn: Any) -> list[Array]:
     name = getattr(combine_fn, "__name__", "")
-    standard = getattr(getattr(combine_fn, "fn", None), "__module__", "") == "triton.language.standard"
+    standard = (
+        getattr(getattr(combine_fn, "fn", None), "__module__", "") == "triton.language.standard"
+    )
     held = blocks[0].dtype
     if standard and len(blocks) == 1:
         if name == "_sum_combine" and held.kind in "iu":
@@ -221,7 +223,9 @@ def combiner(combine_fn: Any, types: list[Any]) -> Combine:
 
     def call(left: list[Array], right: list[Array]) -> list[Array]:
         shape = left[0].shape
-        args = [tensor_of(a, t, shape) for a, t in zip([*left, *right], [*types, *types], strict=True)]
+        args = [
+            tensor_of(a, t, shape) for a, t in zip([*left, *right], [*types, *types], strict=True)
+        ]
         made = combine_fn(*args)
         parts = tuple(made) if isinstance(made, tuple | tl.tuple) else (made,)
         arrays = [_as_array(part, dtype) for part, dtype in zip(parts, types, strict=True)]

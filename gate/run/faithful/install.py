@@ -24,6 +24,7 @@ Programs run in `forward` (axis 0 fastest), `reversed` or `shuffled` order.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +34,7 @@ from gate.run.faithful.model import FaithfulOptions, TensorRegion
 from gate.run.protocol import Fault
 
 if TYPE_CHECKING:
+    from gate.run.faithful.compiling import Compiling
     from gate.run.faithful.launch import Launcher
     from gate.run.faithful.tuning import Tuning
 
@@ -43,10 +45,27 @@ KNOWN = ("3.6", "3.7", "3.8", "3.9")
 class FaithfulState:
     """The interpreter of this process."""
 
-    def __init__(self, launcher: Launcher, tuning: Tuning, notes: tuple[str, ...]) -> None:
+    def __init__(
+        self, launcher: Launcher, tuning: Tuning, compiling: Compiling, notes: tuple[str, ...]
+    ) -> None:
         self._launcher = launcher
         self._tuning = tuning
-        self.notes = notes
+        self._compiling = compiling
+        self._notes = notes
+        self._compile = False
+        launcher.on_launch.append(self._launched)
+        launcher.confirm = compiling.refusal
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know: an unknown Triton, a compiler that stopped."""
+        return (*self._notes, *dict.fromkeys(self._compiling.notes))
+
+    def _launched(
+        self, kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> None:
+        if self._compile:
+            self._compiling.submit(kernel, arguments, options, self._tuning.running)
 
     @property
     def configs(self) -> int:
@@ -79,10 +98,17 @@ class FaithfulState:
         builder.storages = Storages(tensors)
         self._launcher.order = order
         self._tuning.count = 0
+        self._compile = "compile" in checks
+        self._compiling.forget()
 
     def end(self) -> tuple[Fault, ...]:
-        """Return the faults of the call, in the order in which they were seen."""
-        return tuple(self._launcher.builder.watch.faults.found.values())
+        """Return the faults of the call: those of its memory, then those of the compiler."""
+        seen = tuple(self._launcher.builder.watch.faults.found.values())
+        return (*seen, *self._compiling.collect()) if self._compile else seen
+
+    def close(self) -> None:
+        """End the compile process."""
+        self._compiling.close()
 
 
 def install(options: FaithfulOptions) -> FaithfulState:
@@ -99,6 +125,7 @@ def install(options: FaithfulOptions) -> FaithfulState:
 
     from gate.run.faithful import driver, folds, place  # noqa: PLC0415
     from gate.run.faithful.builder import FaithfulBuilder  # noqa: PLC0415
+    from gate.run.faithful.compiling import Compiling  # noqa: PLC0415
     from gate.run.faithful.language import Language  # noqa: PLC0415
     from gate.run.faithful.launch import Launcher  # noqa: PLC0415
     from gate.run.faithful.tuning import Tuning  # noqa: PLC0415
@@ -115,7 +142,9 @@ def install(options: FaithfulOptions) -> FaithfulState:
     driver.install(options.arch)
     tuning = Tuning(options.rerun_tuned)
     tuning.install()
-    return FaithfulState(launcher, tuning, _notes(triton.__version__))
+    compiling = Compiling(options.root, options.targets, options.compile_seconds)
+    atexit.register(compiling.close)
+    return FaithfulState(launcher, tuning, compiling, _notes(triton.__version__))
 
 
 def _minor(version: str) -> tuple[int, int]:

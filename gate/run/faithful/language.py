@@ -116,7 +116,10 @@ class Language:
         semantic = self.semantic
 
         def to_ir(dtype: Any, builder: Any) -> Any:
-            if dtype.name.startswith("fp8") and dtype.name not in builder.options.supported_fp8_dtypes:
+            if (
+                dtype.name.startswith("fp8")
+                and dtype.name not in builder.options.supported_fp8_dtypes
+            ):
                 raise ValueError(
                     f"type {dtype} not supported in this architecture."
                     f" The supported fp8 dtypes are {builder.options.supported_fp8_dtypes}"
@@ -146,5 +149,3 @@ def _static_assert(condition: Any, message: Any = "", **_: Any) -> None:
 def _hint(value: Any, values: Any, **_: Any) -> Any:
     """Take a promise about a block; it changes nothing here."""
     return value
-
-

@@ -215,7 +215,9 @@ class Arguments:
 
     def _pointer(self, name: str, tensor: Any) -> Any:
         dtype = tl.str_to_ty(mangle_type(tensor), None)
-        held = getattr(tensor, "base", tensor) if type(tensor).__name__ == "TensorWrapper" else tensor
+        held = (
+            getattr(tensor, "base", tensor) if type(tensor).__name__ == "TensorWrapper" else tensor
+        )
         if held.device.type != "cpu":
             raise Unsupported(f"argument `{name}` lies on {held.device}, not in host memory")
         memory = held.untyped_storage()

@@ -15,6 +15,10 @@ class FaithfulOptions:
     """Compute capability that is emulated: 80, 90."""
     compiler: str = ""
     """Triton version whose generated code is emulated; empty: the one that is installed."""
+    targets: tuple[str, ...] = ("sm_90",)
+    """What specialisations are compiled for: `sm_80`, `sm_90`, `gfx942`."""
+    compile_seconds: float = 60.0
+    """Longest wait for the compiler."""
     rerun_tuned: bool = True
     """Whether an autotuned kernel runs once more on a new key, as the benchmark does on a GPU."""
     spin_limit: int = 20_000

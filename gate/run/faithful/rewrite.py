@@ -218,5 +218,3 @@ class _Rewriter(ast.NodeTransformer):
                 ast.Attribute(ast.Name(HELPER, ast.Load()), node.id, ast.Load()), node
             )
         return node
-
-

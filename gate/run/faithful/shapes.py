@@ -183,7 +183,9 @@ class Shapes:
             data = value.data
             if as_hex:
                 raw = data.reshape(-1)
-                text = " ".join(bytes(raw[i : i + 1][::-1].tobytes()[::-1]).hex() for i in range(raw.size))
+                text = " ".join(
+                    bytes(raw[i : i + 1][::-1].tobytes()[::-1]).hex() for i in range(raw.size)
+                )
             else:
                 text = str(data.astype(np.float32) if data.dtype.kind == "V" else data)
             print(f"{where}{text}")  # noqa: T201 - the kernel asked for it

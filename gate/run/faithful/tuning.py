@@ -21,6 +21,7 @@ class Tuning:
         self.rerun = rerun
         self.forced: int | None = None
         self.count = 0
+        self.running = False
 
     def force(self, index: int | None) -> None:
         """Use config number `index` of every autotuned kernel; None: the tuner's own choice."""
@@ -41,6 +42,13 @@ class Tuning:
         Raises
             Unsupported  there is no config of the forced number
         """
+        self.running = len(tuner.configs) > 1
+        try:
+            return self._run(tuner, args, kwargs)
+        finally:
+            self.running = False
+
+    def _run(self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
         self.count = max(self.count, len(tuner.configs))
         if self.forced is not None:

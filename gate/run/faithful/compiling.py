@@ -1,0 +1,155 @@
+"""The interpreter's side of the compile process: ask, go on, collect.
+
+The process starts with the first question. It shares the worker's fences, being its child, and
+imports the kernel's module once more, with compilation on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gate.run.faithful.place import kernel_id
+from gate.run.faithful.specialise import specialisation
+from gate.run.protocol import Fault
+
+_RESOURCES = frozenset({"OutOfResources", "PTXASError", "CompileTimeAssertionFailure"})
+"""What a tuner takes as the end of one config, not of the kernel."""
+
+_CODE = "import sys; sys.path.insert(0, {0!r}); from gate.run.faithful import compilecheck as c; c.main()"
+
+
+class Compiling:
+    """Compiles each specialisation once, in a process of its own."""
+
+    def __init__(self, root: str, targets: Sequence[str], seconds: float) -> None:
+        self.root = root
+        self.targets = list(targets)
+        self.seconds = seconds
+        self.notes: list[str] = []
+        self._process: subprocess.Popen[str] | None = None
+        self._replies: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._numbers: dict[str, int] = {}
+        self._pending: list[tuple[int, str, bool]] = []
+        self._dead = False
+
+    def submit(
+        self, kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any], tuned: bool
+    ) -> int | None:
+        """Ask for the specialisation of a launch; None when it cannot be described."""
+        described = specialisation(kernel, arguments, options)
+        if described is None or self._dead:
+            return None
+        key = json.dumps(described, sort_keys=True)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._numbers) + 1
+            self._ask({"id": number, "path": _path(), "targets": self.targets, **described})
+        self._pending.append((number, kernel_id(kernel.fn, self.root), tuned))
+        return number
+
+    def collect(self) -> list[Fault]:
+        """Wait for what was asked since the last time and return it as faults."""
+        faults = {}
+        for number, kernel, tuned in self._pending:
+            for error in self._answer(number).get("errors", ()):
+                if tuned and error["kind"] in _RESOURCES:
+                    continue
+                text = f"does not compile for {error['target']}: {error['message']}"
+                faults[kernel, error["line"], text] = Fault(
+                    kind="compile", kernel=kernel, line=error["line"], message=text
+                )
+        self._pending.clear()
+        return list(faults.values())
+
+    def refusal(
+        self, kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> str | None:
+        """Compile now: the compiler's message, None when it compiles.
+
+        A specialisation that cannot be tried counts as refused, so that the kernel's own error
+        stands.
+        """
+        number = self.submit(kernel, arguments, options, tuned=False)
+        if number is None:
+            return "it could not be compiled here"
+        self._pending.pop()
+        answer = self._answer(number)
+        if answer.get("unknown") or not answer:
+            return str(answer.get("unknown") or "the compile process ended")
+        errors = answer["errors"]
+        return str(errors[0]["message"]) if errors else None
+
+    def forget(self) -> None:
+        """Drop questions whose answers nobody waits for."""
+        self._pending.clear()
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _ask(self, request: dict[str, Any]) -> None:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+        except OSError:
+            self._lost("the compile process ended")
+
+    def _start(self) -> subprocess.Popen[str]:
+        env = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+        home = str(Path(__file__).resolve().parents[3])
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _CODE.format(home)], env=env, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self._process = process
+        threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+        return process
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            try:
+                self._replies.put(json.loads(line))
+            except ValueError:
+                break
+        self._replies.put(None)
+
+    def _answer(self, number: int) -> dict[str, Any]:
+        """Return the reply to a question; an empty one when none came in time."""
+        while number not in self._answers and not self._dead:
+            try:
+                reply = self._replies.get(timeout=self.seconds)
+            except queue.Empty:
+                self._lost(f"the compiler took more than {self.seconds:g} s")
+                break
+            if reply is None:
+                self._lost("the compile process ended")
+                break
+            self._answers[int(reply["id"])] = reply
+            if reply["unknown"]:
+                self.notes.append(f"not compiled: {reply['unknown']}")
+        return self._answers.get(number, {})
+
+    def _lost(self, why: str) -> None:
+        self._dead = True
+        self.notes.append(f"the compile check stopped: {why}")
+        self.close()
+
+
+def _path() -> list[str]:
+    """Return where this process imports from, for the other one to do the same."""
+    return [folder for folder in sys.path if folder and Path(folder).is_dir()]
