@@ -80,6 +80,7 @@ class FaithfulState:
     def serve(self, root: str) -> None:
         """Name kernels and files from this folder from now on."""
         self._launcher.options = replace(self._launcher.options, root=root)
+        self._compiling.root = root
 
     def force_config(self, index: int | None) -> None:
         """Use config number `index` of autotuned kernels; None: the tuner's own choice."""
