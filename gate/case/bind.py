@@ -7,7 +7,7 @@ from typing import Any
 
 from gate.case.bound import BoundArg, BoundCase, BoundList, BoundScalar, BoundTensor, Place
 from gate.case.domain import depends_on_values, fill_kind, resolve_span
-from gate.case.fills import POISON, TWIN, is_drawn, may_hold, parse_fill
+from gate.case.fills import POISON, TWIN, check_params, is_drawn, may_hold, parse_fill
 from gate.case.frame import (
     GROUP,
     Extents,
@@ -299,6 +299,7 @@ def _check_fill(
     if not is_drawn(arg):
         return
     rule = parse_fill(choice.fill, fill_kind(arg.values.domain, dtype), name)
+    check_params(rule, shape)
     if not may_hold(arg, dtype, choice.fill, frame.schema.nonfinite):
         raise CaseTextError(
             f"arg {arg.name}: fill `{choice.fill}` holds values that its domain, its dtype {dtype} "

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gate.case.draw import Dice
-from gate.case.levels import Factor, Level
+from gate.case.factor import Factor, Level
 
 INDEPENDENT = {"layout", "fill"}
 """Kinds whose levels are not paired: a layout decides where an element lies and a fill what it

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gate.case.bind import bind
+from gate.case.dim_levels import resolve_extent
 from gate.case.domain import fill_kind
 from gate.case.fills import base_fill, is_drawn
 from gate.case.frame import (
@@ -22,7 +23,7 @@ from gate.case.frame import (
     Ranks,
 )
 from gate.case.layouts import layouts_for
-from gate.case.levels import resolve_extent, resolve_number
+from gate.case.levels import resolve_number
 from gate.case.limits import Limits, limits_of
 from gate.case.model import Case, TensorChoice
 from gate.case.shapes import broadcast_axes

@@ -61,6 +61,11 @@ _BASE: Mapping[FillKind, str] = {
     FillKind.OFFSETS: "uniform",
     FillKind.PROBABILITIES: "uniform",
 }
+_PARAMS: Mapping[str, tuple[int, int | None]] = {
+    "needle": (2, 1), "pit": (2, 1), "needle_first": (1, 0), "needle_last": (1, 0),
+    "shifted": (1, None), "constant": (1, None), TWIN: (1, None),
+}  # fmt: skip
+"""Fill -> (parameters at most, which one is an axis)."""
 SIMPLICITY: tuple[str, ...] = tuple(
     dict.fromkeys((*FLOAT_FILLS, *INT_FILLS, *BOOL_FILLS, *OFFSET_FILLS, *PROBABILITY_FILLS, TWIN))
 )
@@ -87,6 +92,34 @@ def parse_fill(text: str, kind: FillKind, name: str) -> Rule:
         return parse_rule(text, fill_names(kind), f"fill of {kind.value} values")
     except CaseTextError as problem:
         raise CaseTextError(f"arg {name}: {problem.message}") from None
+
+
+def fill_fits(text: str, kind: FillKind, shape: tuple[int, ...]) -> bool:
+    """Return whether a fill exists for a kind of tensor and its parameters suit the shape."""
+    try:
+        check_params(parse_fill(text, kind, ""), shape)
+    except CaseTextError:
+        return False
+    return True
+
+
+def check_params(rule: Rule, shape: tuple[int, ...]) -> None:
+    """Check the parameters of a fill against a shape.
+
+    Raises
+        CaseTextError  one is no number, there are too many, or there is no such axis
+    """
+    most, axis_at = _PARAMS.get(rule.name, (0, None))
+    if len(rule.params) > most:
+        raise CaseTextError(f"fill `{rule.text}` takes at most {most} parameters")
+    if rule.name != TWIN:
+        for index in range(len(rule.params)):
+            rule.number(index, 0.0)
+    if axis_at is None or not shape:
+        return
+    axis = rule.integer(axis_at, -1)
+    if not -len(shape) <= axis < len(shape):
+        raise CaseTextError(f"fill `{rule.text}`: shape {list(shape)} has no axis {axis}")
 
 
 def fill(text: str, span: Span, seed: Seed, earlier: Mapping[str, Array] | None = None) -> Array:

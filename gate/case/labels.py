@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gate.case.bind import lookup
+from gate.case.dim_levels import resolve_extent
+from gate.case.factor import Factor
 from gate.case.frame import Frame
-from gate.case.levels import Factor, resolve_extent
 from gate.case.model import ArgChoice, Case, DtypeScalar, TensorChoice
 from gate.case.sketch import sketch
 from gate.case.special import EDGE

@@ -1,21 +1,19 @@
 """Factors and their levels: the values of each variable at which kernels break.
 
-Levels of a dim come from its declared ends, from tile sizes (one element past a tile, one short of
-it, an exact multiple, one element into a later tile), from the three classes that Triton
-specialises integer arguments by (1, divisible by 16, neither), and from primes. Each level has a
-rank: how likely it is to show a defect, by the survey of the field and the trials that chose it.
+Each level has a rank: how likely it is to show a defect, by the survey of the field and the trials
+that chose the levels. Sizes have a module of their own, `gate.case.dim_levels`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from gate.case.dim_levels import dim_factor, group_factor, is_drawn_dim
 from gate.case.domain import FillKind, fill_kind
+from gate.case.factor import Factor, Level
 from gate.case.fills import is_drawn
-from gate.case.frame import GROUP, Extents, Frame, Numbers, scalar_options
+from gate.case.frame import Frame, Numbers, scalar_options
 from gate.case.layouts import layouts_for
 from gate.case.limits import Limits
 from gate.case.model import DtypeScalar
@@ -23,60 +21,21 @@ from gate.case.shapes import broadcast_axes
 from gate.case.special import special_fills, twin_candidates
 from gate.dtypes import DTYPES
 from gate.errors import CaseTextError
-from gate.schema.model import Dim, DimGroup, DimKind, ScalarArg, TensorArg
+from gate.schema.model import ScalarArg, TensorArg
 
-INNER_TILES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Tile sizes to expect along a last axis when none is known: kernels that hold a row in one block
-round it up to a power of two, so each power of two is an edge."""
-OUTER_TILES = (16, 32, 64)
-"""Tile sizes to expect along other axes when none is known."""
-PRIMES = (7, 13, 31, 61, 97, 127, 251, 509, 1021, 2039, 4093, 16381)
-"""Largest primes below powers of two, and two between."""
 MIXES = ("col_stride2", "transposed", "row_gap", "offset(1)")
 """Layouts that are also given to every tensor at once."""
-LAST_WEIGHT = 2.5
-"""Weight of a dim of a last axis."""
-BATCH_WEIGHT = 0.3
-"""Weight of a dim that stands before the last two axes only."""
-_PLACE_WEIGHTS = {0: LAST_WEIGHT, 1: 1.0}
 _SAMPLE_EXTENTS = (3, 5, 7, 2, 4, 6, 3, 5)
 _FREE_INTEGERS = (1, 0, 2, 16, 17, -1)
 _FREE_FLOATS = (1.0, 0.5, -1.5, 0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """One level of a factor."""
-
-    label: str
-    """How a plan prints it."""
-    value: Any
-    """A dim's extent, or `min`, `min+1`, `max-1`, `max`, `middle` where the ends depend on other
-    variables; a dtype, a scalar's value, whether a tensor is passed; for layouts and fills
-    (arg, name), the arg empty for all of them."""
-    rank: int
-    """Likelihood of showing a defect: larger is likelier; 0 for what a benchmark would test."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Factor:
-    """Something that varies between cases."""
-
-    name: str
-    """The variable's name; `layout` or `fill` for those two; `~x` and `*xs` for the axes of x
-    that broadcast and for the length of the list xs."""
-    kind: str
-    """`dim`, `group`, `dtype`, `scalar`, `presence`, `broadcast`, `list`, `layout` or `fill`."""
-    levels: tuple[Level, ...]
-    """Likeliest first."""
-
-
 def factors_of(frame: Frame, tiles: tuple[int, ...], limits: Limits) -> tuple[Factor, ...]:
     """Return every factor of a schema that has at least two levels, or one that must be set."""
     schema = frame.schema
-    found = [_dim_factor(frame, dim, tiles, limits) for dim in schema.dims if _is_drawn(dim)]
+    found = [dim_factor(frame, dim, tiles, limits) for dim in schema.dims if is_drawn_dim(dim)]
     if schema.group is not None:
-        found.insert(0, _group_factor(schema.group, tiles, limits, last=not found))
+        found.insert(0, group_factor(schema.group, tiles, limits, last=not found))
     for name, dtypes in schema.dtypes:
         levels = [Level(label=d, value=d, rank=_dtype_rank(d)) for d in dtypes]
         found.append(Factor(name=name, kind="dtype", levels=tuple(levels)))
@@ -91,199 +50,6 @@ def factors_of(frame: Frame, tiles: tuple[int, ...], limits: Limits) -> tuple[Fa
     found.append(_layout_factor(frame))
     found.append(_fill_factor(frame))
     return tuple(factor for factor in found if factor.levels)
-
-
-def inner_dims(frame: Frame) -> frozenset[str]:
-    """Return the drawn dims that decide the last axis of some tensor."""
-    names: set[str] = set()
-    for arg in frame.tensors:
-        if arg.shape:
-            names |= arg.shape[-1].names
-    return _drawn_below(frame, names)
-
-
-def tensor_dims(frame: Frame) -> tuple[frozenset[str], ...]:
-    """Return for each tensor, in and out, the drawn dims that its extents are made of."""
-    shapes = [(arg.shape, arg.group) for arg in frame.tensors]
-    shapes += [(ret.shape, ret.group) for ret in frame.schema.returns]
-    found: dict[frozenset[str], None] = {}
-    for shape, group in shapes:
-        named: set[str] = set().union(*(expr.names for expr in shape or ()))
-        found[_drawn_below(frame, named) | ({GROUP} if group else set())] = None
-    return tuple(dims for dims in found if dims)
-
-
-def dim_weights(frame: Frame) -> dict[str, float]:
-    """Return how much of a tensor's elements each drawn dim should get: dims of last axes most,
-    batch-like ones least. A dim that stands in several places has the largest weight."""
-    weights = dict.fromkeys(frame.drawn_dims, BATCH_WEIGHT)
-    for arg in frame.tensors:
-        for place, expr in enumerate(reversed(arg.shape or ())):
-            for name in _drawn_below(frame, expr.names):
-                weights[name] = max(weights[name], _PLACE_WEIGHTS.get(place, BATCH_WEIGHT))
-    if frame.schema.group is not None:
-        alone = any(arg.group and not arg.shape for arg in frame.tensors)
-        weights[GROUP] = LAST_WEIGHT if alone else BATCH_WEIGHT
-    return weights
-
-
-# --- dims ---------------------------------------------------------------------------------------
-
-
-def _is_drawn(dim: Dim) -> bool:
-    return dim.kind in (DimKind.RANGE, DimKind.CHOICES)
-
-
-def _drawn_below(frame: Frame, names: Iterable[str]) -> frozenset[str]:
-    """Return the drawn dims that the names stand for, derived ones taken apart."""
-    found: set[str] = set()
-    waiting = list(names)
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen or name not in frame.dims:
-            continue
-        seen.add(name)
-        dim = frame.dims[name]
-        if _is_drawn(dim):
-            found.add(name)
-        elif dim.derived is not None:
-            waiting += dim.derived.names
-    return frozenset(found)
-
-
-def _dim_factor(frame: Frame, dim: Dim, tiles: tuple[int, ...], limits: Limits) -> Factor:
-    if dim.kind is DimKind.CHOICES:
-        levels = [Level(label=str(c), value=c, rank=_choice_rank(c)) for c in dim.choices]
-        return Factor(name=dim.name, kind="dim", levels=_ranked(levels, limits.levels))
-    if frame.open_ended(dim.name):
-        levels = [
-            Level(label=word, value=word, rank=rank)
-            for word, rank in (("max", 5), ("min", 5), ("middle", 4), ("max-1", 4), ("min+1", 3))
-        ]
-        return Factor(name=dim.name, kind="dim", levels=tuple(levels))
-    options = frame.extents(dim.name, {})
-    inner = dim.name in inner_dims(frame)
-    return Factor(
-        name=dim.name,
-        kind="dim",
-        levels=_ranked(_extent_levels(options, dim, tiles, inner, limits), limits.levels),
-    )
-
-
-def _extent_levels(
-    options: Extents, dim: Dim, tiles: tuple[int, ...], inner: bool, limits: Limits
-) -> list[Level]:
-    top = min(options.hi, max(options.lo, limits.extent if inner else limits.extent // 8))
-    known = tuple(sorted({*dim.tile, *tiles}))
-    ranks: dict[int, int] = {}
-
-    def add(value: int, rank: int) -> None:
-        for near in {options.nearest(value), options.nearest(value + options.step - 1)}:
-            if options.lo <= near <= top and abs(near - value) < options.step:
-                ranks[near] = max(ranks.get(near, 0), rank)
-
-    for tile in known:
-        for value, rank in tile_edges(tile):
-            add(value, rank)
-    for tile in INNER_TILES if inner else OUTER_TILES:
-        for value, rank in tile_edges(tile)[:4]:
-            add(value, rank - 3 if known else rank - 1)
-    for prime in PRIMES:
-        add(prime, 4)
-    for value, rank in ((0, 6), (1, 7), (2, 4), (3, 5), (options.lo, 6), (options.lo + 1, 3)):
-        add(value, rank)
-    for value, rank in ((options.hi, 5), (options.hi - 1, 3), (48, 2), (240, 1)):
-        add(value, rank)
-    return [Level(label=str(v), value=v, rank=r) for v, r in ranks.items()]
-
-
-def _kept_always(levels: list[Level]) -> list[Level]:
-    """Return one level of each class that must not be crowded out by tile edges: 0, 1, the least,
-    the greatest, a multiple of 16 that is a power of two and one that is none."""
-    values = {level.value: level for level in levels}
-    sixteens = [v for v in sorted(values) if v and v % 16 == 0]
-    powers = [v for v in sixteens if v & (v - 1) == 0]
-    others = [v for v in sixteens if v & (v - 1)]
-    wanted = [0, 1, 2, 3, min(values), max(values), *powers[len(powers) // 2 :][:1]]
-    wanted += others[len(others) // 2 :][:1]
-    return [values[v] for v in dict.fromkeys(wanted) if v in values]
-
-
-def tile_edges(tile: int) -> list[tuple[int, int]]:
-    """Return (extent, rank) around a tile: one past it, one short of it, one element into the
-    third tile, exact multiples."""
-    if tile < 2:
-        return []
-    return [
-        (tile + 1, 10), (tile - 1, 8), (tile, 3), (2 * tile + 1, 9), (2 * tile - 1, 6),
-        (3 * tile, 4), (2 * tile, 2),
-    ]  # fmt: skip
-
-
-def _choice_rank(value: int) -> int:
-    """Rank a listed extent: powers of two are what everybody tests."""
-    return 1 if value & (value - 1) == 0 else 5
-
-
-def _ranked(levels: list[Level], most: int) -> tuple[Level, ...]:
-    """Return the likeliest levels; equal ranks take turns between small and large."""
-    ordered = sorted(levels, key=lambda level: (-level.rank, level.value))
-    if len(ordered) <= most:
-        return tuple(ordered)
-    kept = _kept_always(levels) if isinstance(levels[0].value, int) else []
-    ordered = [level for level in ordered if level not in kept]
-    by_rank: dict[int, list[Level]] = {}
-    for level in ordered:
-        by_rank.setdefault(level.rank, []).append(level)
-    for group in by_rank.values():
-        while group and len(kept) < most:
-            kept.append(group.pop(len(group) // 2))
-    return tuple(sorted(kept, key=lambda level: -level.rank))
-
-
-def _group_factor(group: DimGroup, tiles: tuple[int, ...], limits: Limits, *, last: bool) -> Factor:
-    """Levels of the dim group: each rank with odd, unit and (for the last axis of a tensor)
-    tile-crossing extents."""
-    found: dict[tuple[int, ...], int] = {}
-    edges = [v for t in (*sorted(tiles), 16, 32, 64, 128, 512, 1024) for v in (t + 1, t - 1)]
-    options = Extents(lo=group.lo, hi=min(group.hi, max(group.lo, limits.extent)))
-    for rank in range(group.rank_lo, min(group.rank_hi, 5) + 1):
-        if rank == 0:
-            found[()] = 5
-            continue
-        odd = tuple(options.nearest(v) for v in (3, 5, 7, 2, 3)[:rank])
-        found.setdefault(odd, 8)
-        found.setdefault((options.nearest(1),) * rank, 6)
-        ends = [v for v in edges if options.lo <= v <= options.hi] if last else []
-        for value in [*ends[:3], options.hi if last else options.nearest(17)]:
-            lead = (options.nearest(1 if len(found) % 2 else 2),) * (rank - 1)
-            found.setdefault((*lead, value), 9 if value in ends else 5)
-        if group.lo == 0:
-            found.setdefault((*odd[:-1], 0), 5)
-    levels = [
-        Level(label="x".join(map(str, extents)) or "()", value=extents, rank=rank)
-        for extents, rank in found.items()
-    ]
-    return Factor(name=GROUP, kind="group", levels=_ranked(levels, limits.levels))
-
-
-def resolve_extent(value: Any, options: Extents) -> int:
-    """Return the extent that a level stands for between ends that are known now."""
-    middle = (options.lo + options.hi) // 2
-    match value:
-        case "min":
-            return options.lo
-        case "min+1":
-            return options.nearest(min(options.lo + options.step, options.hi))
-        case "max":
-            return options.hi
-        case "max-1":
-            return options.nearest(max(options.hi - options.step, options.lo))
-        case "middle":
-            return options.nearest(middle | 1 if options.step == 1 else middle)
-        case _:
-            return options.nearest(int(value))
 
 
 # --- dtypes and scalars -------------------------------------------------------------------------

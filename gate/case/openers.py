@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gate.case.dim_levels import PRIMES, dim_weights, tensor_dims
 from gate.case.domain import FillKind, fill_kind
+from gate.case.factor import Factor, Level
 from gate.case.fills import is_drawn, may_hold
 from gate.case.frame import Frame
-from gate.case.levels import PRIMES, Factor, Level, dim_weights, tensor_dims
 from gate.case.limits import Limits
-from gate.case.special import special_fills
+from gate.case.special import on_axis, reduced_axes, special_fills
 from gate.case.wish import Wish
 from gate.dtypes import DTYPES
 from gate.schema.model import DimKind, TensorArg
@@ -130,11 +131,24 @@ def _fill_of(frame: Frame, opener: Opener, index: int) -> tuple[str, str] | None
             return special
     if not opener.special:
         return ("", opener.fill)
+    if opener.fill.startswith("needle"):
+        return _needle(frame, opener.fill, index)
     for arg in float_args(frame):
         rule = frame.schema.nonfinite
         if all(may_hold(arg, d, opener.fill, rule) for d in dtypes_of(frame, arg)):
             return (arg.name, opener.fill)
     return None if opener.fill in ("nan", "neginf_but_last") else ("", "normal")
+
+
+def _needle(frame: Frame, fill: str, index: int) -> tuple[str, str]:
+    """Return an arg and a needle on one of its reduced axes; on the last one when none is."""
+    args = float_args(frame)
+    places = [(arg, axis) for arg in args for axis in reduced_axes(frame, arg)]
+    places = places or [(arg, -1) for arg in args[:1]]
+    if not places:
+        return ("", "normal")
+    arg, axis = places[index % len(places)]
+    return (arg.name, on_axis(fill, axis))
 
 
 def _integer_fill(frame: Frame, index: int) -> tuple[str, str] | None:

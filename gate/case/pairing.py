@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gate.case.covering import Pairs
+from gate.case.dim_levels import tensor_dims
 from gate.case.draw import Dice
 from gate.case.frame import Frame
 from gate.case.labels import labels_of
-from gate.case.levels import tensor_dims
 from gate.case.limits import Limits
 from gate.case.model import Case
 from gate.case.openers import extent_of, room_taken

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from gate.case.covering import Pairs
 from gate.case.draw import Dice, check_satisfiable, draws, no_case
+from gate.case.factor import Factor
 from gate.case.frame import Frame
 from gate.case.labels import case_elements, labels_of
-from gate.case.levels import Factor, factors_of
+from gate.case.levels import factors_of
 from gate.case.limits import Limits, limits_of, smaller
 from gate.case.model import Case
 from gate.case.openers import Sizer, opening_wishes

@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from gate.case.bind import bind
+from gate.case.dim_levels import inner_dims
 from gate.case.draw import Dice
+from gate.case.factor import Factor
 from gate.case.frame import Frame
 from gate.case.layouts import fits_far_rows
-from gate.case.levels import Factor, inner_dims
 from gate.case.limits import Limits
 from gate.case.model import Case
 from gate.case.openers import Sizer, float_args

@@ -11,7 +11,7 @@ from typing import Any
 
 from gate.case.bind import check_where
 from gate.case.domain import fill_kind
-from gate.case.fills import POISON, base_fill, fill_names, is_drawn, may_hold
+from gate.case.fills import POISON, base_fill, fill_fits, is_drawn, may_hold
 from gate.case.frame import UNKNOWN, Extents, Frame, Members, Options, Pick, Picked
 from gate.case.layouts import contiguous_strides, layout_allowed, plain_layout
 from gate.case.limits import Limits, over
@@ -187,7 +187,7 @@ def fitting(draft: Sketch, arg: TensorArg, wanted: TensorChoice) -> TensorChoice
     fill = POISON
     if is_drawn(arg):
         kind = fill_kind(arg.values.domain, dtype)
-        known = wanted.fill.split("(")[0] in fill_names(kind)
+        known = fill_fits(wanted.fill, kind, shape)
         legal = known and may_hold(arg, dtype, wanted.fill, draft.frame.schema.nonfinite)
         fill = wanted.fill if legal and _twin_fits(draft, arg, wanted.fill) else base_fill(kind)
     return TensorChoice(

@@ -48,21 +48,24 @@ def special_fills(
 
 
 def needle_axes(frame: Frame, arg: TensorArg) -> tuple[int, ...]:
-    """Return the axes to place needles on, as negative indices: the last one, and each one whose
-    dims appear in no return, hence is reduced."""
-    if not arg.shape:
-        return (-1,)
+    """Return the axes to place needles on, as negative indices: the reduced ones first, then the
+    last axis, over which most kernels run."""
+    reduced = reduced_axes(frame, arg)
+    return tuple(dict.fromkeys((*reduced, -1)))
+
+
+def reduced_axes(frame: Frame, arg: TensorArg) -> tuple[int, ...]:
+    """Return the axes, as negative indices, whose dims appear in no declared return; none when a
+    return's shape is not declared."""
     kept: set[str] = set()
     for ret in frame.schema.returns:
         if ret.shape is None and not ret.never and not ret.is_arg:
-            kept.clear()
-            break
+            return ()
         for expr in ret.shape or ():
             kept |= expr.names
-    axes = [-1]
-    for axis in range(2, len(arg.shape) + 1):
-        names = arg.shape[-axis].names
-        if names and not names & kept:
+    axes = []
+    for axis, expr in enumerate(reversed(arg.shape or ()), start=1):
+        if expr.names and not expr.names & kept and frame.schema.returns:
             axes.append(-axis)
     return tuple(axes)
 
@@ -113,10 +116,15 @@ def _float_fills(frame: Frame, arg: TensorArg) -> list[str]:
     bounded = arg.values.domain is Domain.RANGE
     wanted: list[str] = ["also"] if arg.values.also else []
     for wish in ("needle_last", EDGE, "needle_first"):
-        wanted += [wish if axis == -1 else f"{wish}({axis})" for axis in axes]
+        wanted += [on_axis(wish, axis) for axis in axes]
     wanted[1:1] = _FLOAT_FIRST
     wanted += [*_NONFINITE[:2], *_FLOAT_LATER, *_NONFINITE[2:]]
     return wanted + (["ends", "min", "max"] if bounded else [])
+
+
+def on_axis(wish: str, axis: int) -> str:
+    """Return a needle fill or wish for an axis (a negative index)."""
+    return wish if axis == -1 else f"{wish}({axis})"
 
 
 def _int_fills(arg: TensorArg) -> list[str]:
