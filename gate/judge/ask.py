@@ -21,7 +21,13 @@ from gate.case.layouts import layouts_for
 from gate.case.model import ArgChoice, Case, TensorChoice
 from gate.case.text import format_case
 from gate.errors import CaseTextError
-from gate.judge.conditions import Condition, exact_conditions, make_atoms
+from gate.judge.conditions import (
+    Atom,
+    Condition,
+    exact_conditions,
+    make_atoms,
+    wider_and_narrower,
+)
 from gate.judge.factors import Factors, JudgedCase, factors_of
 from gate.schema.model import OpSchema
 
@@ -62,14 +68,20 @@ def ask(
     passing = [entry.case for entry in judged if not entry.failed]
     options = _legal(schema, _candidates(schema, failing, passing, tiles), cases)
     atoms = make_atoms(held, failed, tiles) if passing else []
-    rivals = _rivals(exact_conditions(atoms, held, failed)) if passing else []
-    if len(rivals) < 2:
-        return () if rivals else tuple(case for case, _ in options[:count])
+    rivals = _rivals(atoms, held, failed) if passing else []
+    if not rivals:
+        return tuple(case for case, _ in options[:count])
     return _most_telling(options, rivals, count)
 
 
-def _rivals(found: list[Condition]) -> list[Condition]:
-    return [c for c in found[:RIVALS] if c.cost <= found[0].cost + RIVAL_COST]
+def _rivals(atoms: list[Atom], held: list[Factors], failed: Answers) -> list[Condition]:
+    """Return what the cases at hand leave open: likely conditions, and the likeliest one's
+    narrower and wider kin."""
+    found = exact_conditions(atoms, held, failed)
+    if not found:
+        return []
+    near = [c for c in found[:RIVALS] if c.cost <= found[0].cost + RIVAL_COST]
+    return near + wider_and_narrower(found[0], atoms, held, failed)[:RIVALS]
 
 
 def _most_telling(

@@ -250,6 +250,28 @@ def exact_conditions(
     return sorted([*both, *either], key=lambda condition: condition.cost)
 
 
+def wider_and_narrower(
+    best: Condition, atoms: Sequence[Atom], cases: Sequence[Factors], failed: Mask
+) -> list[Condition]:
+    """Return two-atom rivals of a single atom that the cases at hand cannot rule out.
+
+    Narrower ones add what all failing cases have in common, wider ones what no passing case has.
+    """
+    if len(best.atoms) != 1:
+        return []
+    own = best.atoms[0]
+    table = [(a, _column(a, cases)) for a in atoms if a.text != own.text]
+    narrower = [
+        Condition(atoms=(own, a)) for a, c in table if c[failed].all() and a.subject != own.subject
+    ]
+    wider = [
+        Condition(atoms=(own, a), either=True)
+        for a, c in table
+        if not c[~failed].any() and a.subject != own.subject
+    ]
+    return sorted([*narrower[:PAIRED], *wider[:PAIRED]], key=lambda condition: condition.cost)
+
+
 def necessary_conditions(
     atoms: Sequence[Atom], cases: Sequence[Factors], failed: Mask
 ) -> list[tuple[Condition, int, int]]:

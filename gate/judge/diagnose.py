@@ -24,8 +24,8 @@ from gate.judge.factors import JudgedCase, factors_of
 from gate.judge.model import Failure
 from gate.schema.model import OpSchema
 
-ENOUGH_PASSING = 3
-"""Passing cases needed before a condition is called exact: fewer separate anything."""
+ENOUGH = 4
+"""Cases needed before a condition is called exact: fewer are separated by anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def _condition(
     held = factors_of(schema, [entry.case for entry in judged])
     atoms = make_atoms(held, failed, tiles)
     exact = exact_conditions(atoms, held, failed)
-    if exact and total - count >= ENOUGH_PASSING:
+    if exact and total >= ENOUGH:
         return f"fails exactly when {exact[0]}", True, exact[0]
     partly = necessary_conditions(atoms, held, failed)
     if partly:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gate.dtypes import F64, to_float64
+from gate.dtypes import DTYPES, F64, to_float64
 from gate.judge.compare import Compared, Subject
 from gate.judge.context import Context
 from gate.judge.evidence import Evidence, Mask, rms
@@ -70,7 +70,8 @@ def _narrow_internals(compared: Compared, subject: Subject, ctx: Context) -> str
         careful_fails = _fails_too(careful, out, ref)[wrong].mean() > 1 - SHARED
         if careful_fails:
             return ""
-    overflows = not np.isfinite(native[wrong]).all() or not np.isfinite(out[wrong]).all()
+    lost = not np.isfinite(native[wrong]).all() or not np.isfinite(out[wrong]).all()
+    overflows = lost or _magnitude(ctx) ** 2 > DTYPES[working].largest
     how = "overflows" if overflows else "loses its digits"
     wider = "float64, or rescale," if working == "float32" else "float32"
     return (

@@ -111,7 +111,8 @@ def _saturated(out: F64, ref: F64, inf_ref: Mask, dtype: str) -> Mask:
     if not dtype.startswith("float8"):
         return np.zeros(out.shape, dtype=bool)
     top = (np.abs(out) == kind.largest) & (np.sign(out) == np.sign(ref))
-    return np.asarray(inf_ref & (top | (np.isnan(out) & ~kind.has_inf)))
+    lost = np.zeros(out.shape, dtype=bool) if kind.has_inf else np.isnan(out)
+    return np.asarray(inf_ref & (top | lost))
 
 
 def forgive(found: Apart, dependent: Mask | None) -> Apart:

@@ -85,7 +85,8 @@ def _where(wrong: Mask, tiles: Sequence[int]) -> tuple[str, bool, tuple[int, ...
     box = int(np.prod([int(p.sum()) for p in projections], dtype=np.int64))
     words = [_axis_words(a, p, wrong.ndim, tiles) for a, p in parts]
     partial = _partial_axes(wrong, tiles)
-    if not parts or count < 0.05 * box:
+    irregular = any(" between " in word for word in words)
+    if not parts or count < (0.5 if irregular else 0.05) * box:
         return f"scattered, {_percent(count, total)} of the elements", False, ()
     where = ", ".join(words)
     if len(parts) == 1 and parts[0][0] < wrong.ndim - 1 and count == box:

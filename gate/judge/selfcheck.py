@@ -22,7 +22,15 @@ from gate.judge.form import declared_dtype, declared_shape, expects_none
 from gate.judge.judge import CaseInputs, make_context
 from gate.judge.oracle import Oracle, ReferenceFault, Values, judged
 from gate.judge.outputs import OutputsJudgement, judge_outputs
-from gate.judge.spoils import LAZY, Spoilt, lazy_outputs, spoilt_outputs
+from gate.judge.spoils import (
+    CONSTANT,
+    LAZY,
+    ZEROS,
+    Spoilt,
+    handed_back,
+    lazy_outputs,
+    spoilt_outputs,
+)
 from gate.run.protocol import Mode, Observation, Outcome, OutputFact
 from gate.schema.expr import EvalError, evaluate
 from gate.schema.model import CompareKind, Return, TensorArg
@@ -225,12 +233,13 @@ class _Proof:
         yield from lazy_outputs(right.data, right.dtype, method, self.inputs.values)
 
     def _natural(self, spoil: str) -> bool:
-        """Whether an escaped lazy answer is what the op is: the reference gives it, exactly, on
-        other inputs too (a copy hands its input back; a fill gives a constant)."""
+        """Whether an escaped lazy answer is what the op is: the reference gives it on other
+        inputs too (a copy hands its input back; a fill gives a constant)."""
         name, what = spoil.split(": ", 1)
         if what not in LAZY:
             return False
-        flipped = {n: _negated(v) for n, v in self.inputs.values.items()}
+        inputs = self.inputs.values
+        flipped = {n: _negated(v) for n, v in inputs.items()}
         index = [item.name for item in self.items].index(name)
         try:
             before = self.oracle.values(Mode.FLOAT64)[index]
@@ -239,14 +248,16 @@ class _Proof:
             return False
         if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
             return False
-        if what in ("all zeros", "one constant"):
+        if what in (ZEROS, CONSTANT):
             return np.array_equal(before, after) and len(np.unique(before)) == 1
-        pairs = zip(self.inputs.values.values(), flipped.values(), strict=True)
-        return any(_handed_back(v, before) and _handed_back(f, after) for v, f in pairs)
+        same = zip(
+            handed_back(before.shape, inputs), handed_back(after.shape, flipped), strict=False
+        )
+        return any(_alike(x, before) and _alike(y, after) for (n, x), (_, y) in same if n == what)
 
 
-def _handed_back(value: Any, out: Array) -> bool:
-    return isinstance(value, np.ndarray) and np.array_equal(to_float64(value), to_float64(out))
+def _alike(values: Array, out: Array) -> bool:
+    return bool(np.allclose(values, to_float64(out), rtol=1e-6, atol=1e-12))
 
 
 def _negated(value: Any) -> Any:

@@ -1,8 +1,7 @@
 """Wrong outputs on purpose: spoilt copies of the right answer, and answers of lazy kernels.
 
 A schema whose judge lets one of them pass, on every case that it was tried on, cannot tell right
-from wrong. A spoil or lazy answer that happens to be right (a copy kernel hands its input back) is
-not tried.
+from wrong. A spoil that changes nothing is not tried.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from gate.dtypes import DTYPES, Array, encode, to_float64
+from gate.dtypes import DTYPES, F64, Array, encode, to_float64
 from gate.judge.compare import Method
 from gate.judge.pairing import differs
 
-LAZY = frozenset(
-    {"all zeros", "an input handed back", "one constant", "the mean of its input", "all ones"}
-)
-"""Names of what a kernel that does nothing gives."""
+ZEROS, CONSTANT = "all zeros", "one constant"
+INPUT, MEAN = "an input handed back", "the mean of its input"
+LAZY = frozenset({ZEROS, CONSTANT, INPUT, MEAN})
+"""What a kernel that does nothing gives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,25 +84,32 @@ def _spoilt_integers(right: Array, dtype: str, method: Method) -> Iterator[Spoil
 def lazy_outputs(
     right: Array, dtype: str, method: Method, inputs: Mapping[str, Any]
 ) -> Iterator[Spoilt]:
-    """Yield what kernels that do nothing would give."""
+    """Yield what kernels that do nothing would give, be it right or wrong.
+
+    A constant is tried only where the right answer is none; of inputs, those of its shape.
+    """
     if right.size == 0:
         return
-    yield from _if_other("all zeros", np.full(right.shape, _zero(dtype)), right)
-    if method is Method.MEAN:
+    yield Spoilt(name=ZEROS, out=np.full(right.shape, _zero(dtype)))
+    if method is Method.MEAN or not DTYPES[dtype].is_float or dtype == "float8_e8m0fnu":
         return
-    kind = DTYPES[dtype]
     wide = to_float64(right)
     finite = wide[np.isfinite(wide)]
-    if kind.is_float and finite.size and dtype != "float8_e8m0fnu":
-        flat = encode(np.full(right.shape, float(finite.mean())), dtype)
-        yield from _if_other("one constant", flat, right)
+    if len(np.unique(finite)) > 1:
+        flat = np.full(right.shape, float(finite.mean()))
+        yield Spoilt(name=CONSTANT, out=encode(flat, dtype))
+    for name, values in handed_back(right.shape, inputs):
+        yield Spoilt(name=name, out=encode(values, dtype))
+
+
+def handed_back(shape: tuple[int, ...], inputs: Mapping[str, Any]) -> Iterator[tuple[str, F64]]:
+    """Yield each finite float input of this shape, and its mean along the last axis."""
     for array in _float_inputs(inputs):
-        if array.shape == right.shape and kind.is_float:
-            wide_in = to_float64(array)
-            yield from _if_other("an input handed back", encode(wide_in, dtype), right)
+        if array.shape == shape:
+            wide = to_float64(array)
+            yield INPUT, wide
             if array.ndim:
-                mean = np.broadcast_to(wide_in.mean(axis=-1, keepdims=True), right.shape)
-                yield from _if_other("the mean of its input", encode(mean, dtype), right)
+                yield MEAN, np.broadcast_to(wide.mean(axis=-1, keepdims=True), shape)
 
 
 def _float_inputs(inputs: Mapping[str, Any]) -> list[Array]:

@@ -1,0 +1,211 @@
+"""What separates failing from passing cases, found with a few chosen cases, and what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from judge_fakes import KERNEL, MATMUL, UNARY, dim, op, ret, scalar, tensor
+
+from gate.case.model import Case
+from gate.case.text import format_case, parse_case
+from gate.judge.ask import ask
+from gate.judge.causes import LAYOUT_WAYS
+from gate.judge.conditions import roundest
+from gate.judge.diagnose import Explanation, diagnose
+from gate.judge.factors import Factors, JudgedCase, factors_of
+from gate.judge.model import Comparison, Failure, FailureKind
+from gate.schema.model import OpSchema
+
+Trigger = Callable[[Factors], bool]
+
+
+def softmax_case(b: int, h: int, t: str = "float32", x: str = "contiguous/normal") -> str:
+    return f"op[B={b} H={h}; T={t}; x={x}; seed=000001]"
+
+
+PLAN = (
+    softmax_case(4, 128), softmax_case(4, 256), softmax_case(1, 129),
+    softmax_case(3, 513, "float16"), softmax_case(64, 64), softmax_case(2, 512, "bfloat16"),
+    softmax_case(5, 1024, x="row_gap/normal"), softmax_case(5, 33, x="transposed/negative"),
+    softmax_case(7, 48, x="col_stride2/normal"), softmax_case(16, 16),
+)  # fmt: skip
+
+
+def failure(kind: FailureKind = FailureKind.WRONG_VALUE, pattern: str = "") -> Failure:
+    comparison = Comparison(
+        output="y", dtype="float32", shape=(1,), ok=False, stats=None, rule="", pattern=pattern
+    )
+    return Failure(kind=kind, key="y", kernel=KERNEL, message="", comparison=comparison)
+
+
+def investigate(
+    schema: OpSchema, plan: tuple[str, ...], trigger: Trigger, *, runs: int = 24, pattern: str = ""
+) -> tuple[Explanation, int]:
+    """Run the plan, then what is asked for, then explain, as the engine does."""
+
+    def judged(cases: tuple[Case, ...]) -> list[JudgedCase]:
+        held = factors_of(schema, cases)
+        return [JudgedCase(case=c, failed=trigger(f)) for c, f in zip(cases, held, strict=True)]
+
+    seen = judged(tuple(parse_case(text) for text in plan))
+    spent = 0
+    while spent < runs:
+        more = ask(schema, seen, tiles=(128,), count=min(6, runs - spent))
+        if not more:
+            break
+        spent += len(more)
+        seen += judged(more)
+    return diagnose(schema, seen, failure(pattern=pattern), tiles=(128,)), spent
+
+
+@pytest.mark.parametrize(
+    ("trigger", "condition"),
+    [
+        (lambda f: f.dims["H"] % 128 != 0, "H % 128 != 0"),
+        (lambda f: f.dims["H"] % 64 != 0, "H % 64 != 0"),
+        (lambda f: f.dims["H"] > 512, "H > 512"),
+        (lambda f: f.dims["H"] & (f.dims["H"] - 1) != 0, "H is not a power of two"),
+        (lambda f: f.dims["B"] == 1, "B == 1"),
+        (lambda f: f.dims["B"] != f.dims["H"], "B != H"),
+        (lambda f: f.words["T"] == "float16", "T == float16"),
+        (lambda f: f.words["T"] != "float32", "T != float32"),
+        (lambda f: f.flags["x is not contiguous"], "x is not contiguous"),
+        (
+            lambda f: f.flags["the last axis of x has another stride than 1"],
+            "the last axis of x has another stride than 1",
+        ),
+        (
+            lambda f: f.words["T"] == "float16" and f.dims["H"] > 512,
+            "T == float16 and H > 512",
+        ),
+        (
+            lambda f: f.dims["H"] % 128 != 0 and f.words["fill of x"] == "negative",
+            "H % 128 != 0 and x is filled with negative",
+        ),
+    ],
+)  # fmt: skip
+def test_the_true_trigger_is_found_within_the_budget(trigger: Trigger, condition: str) -> None:
+    found, spent = investigate(UNARY, PLAN, trigger)
+    assert found.condition == f"fails exactly when {condition}"
+    assert found.exact and spent <= 24
+
+
+def test_either_of_two_tails_is_found() -> None:
+    def case(m: int, n: int, k: int) -> str:
+        return f"op[M={m} N={n} K={k}; T=float32; a=contiguous/normal b=contiguous/normal; seed=1]"
+
+    plan = tuple(
+        case(m, n, k).replace("seed=1", "seed=000001")
+        for m, n, k in [(128, 128, 64), (129, 128, 64), (128, 130, 7), (256, 128, 9), (64, 256, 3),
+                        (128, 256, 33)]
+    )  # fmt: skip
+    found, _ = investigate(MATMUL, plan, lambda f: f.dims["M"] % 128 != 0 or f.dims["N"] % 128 != 0)
+    assert found.condition == "fails exactly when M % 128 != 0 or N % 128 != 0"
+
+
+def test_options_and_missing_args_are_factors() -> None:
+    schema = op(
+        dims=(dim("H"),),
+        args=(tensor("x", "H"), tensor("w", "H", optional=True), scalar("causal", "bool")),
+        returns=(ret("y", "H"),),
+    )  # fmt: skip
+
+    def case(h: int, w: str, causal: bool) -> str:
+        return f"op[H={h}; T=float32; x=contiguous/normal w={w} causal={causal}; seed=000001]"
+
+    plan = tuple(
+        case(h, w, c)
+        for h, w, c in [(16, "null", True), (17, "contiguous/normal", False),
+                        (64, "contiguous/normal", True), (5, "null", False)]
+    )  # fmt: skip
+    found, _ = investigate(schema, plan, lambda f: f.flags["w is None"])
+    assert found.condition == "fails exactly when w is None"
+    found, _ = investigate(schema, plan, lambda f: f.flags["causal"] and not f.flags["w is None"])
+    assert found.condition == "fails exactly when causal and w is not None"
+
+
+def test_a_failure_that_needs_luck_is_said_to_be_likely_only_there() -> None:
+    lucky = {(2, 129), (5, 257), (1, 100)}
+    extents = [(b, h) for b in (1, 2, 5) for h in (64, 100, 128, 129, 256, 257, 512)]
+    judged = [
+        JudgedCase(case=parse_case(softmax_case(b, h)), failed=h % 128 != 0 and (b, h) not in lucky)
+        for b, h in extents
+    ]
+    found = diagnose(UNARY, judged, failure(), tiles=(128,))
+    assert found.condition.startswith("fails only when H % 128 != 0 (")
+    assert not found.exact
+
+
+def test_a_kernel_that_always_fails_is_said_to() -> None:
+    found, _ = investigate(UNARY, PLAN, lambda f: True)
+    assert found.condition == "fails on every case"
+
+
+def test_nothing_is_said_of_one_case() -> None:
+    one = [JudgedCase(case=parse_case(PLAN[0]), failed=True)]
+    assert diagnose(UNARY, one, failure()).condition == ""
+    assert ask(UNARY, []) == ()
+
+
+def test_asked_cases_are_legal_new_and_no_more_than_wanted() -> None:
+    seen = [JudgedCase(case=parse_case(t), failed="513" in t) for t in PLAN]
+    asked = ask(UNARY, seen, tiles=(128,), count=5)
+    assert 0 < len(asked) <= 5
+    assert not {format_case(c) for c in asked} & set(PLAN)
+    assert len(factors_of(UNARY, asked)) == len(asked)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bound"),
+    [(500, 513, 512), (512, 513, 512), (1, 2, 1), (100, 127, 112), (0.5, 0.75, 0.5), (33, 100, 64)],
+)
+def test_bounds_are_round(low: float, high: float, bound: float) -> None:
+    assert roundest(low, high) == bound
+
+
+# --- causes -------------------------------------------------------------------------------------
+
+
+def test_a_layout_names_the_arg_and_the_three_ways_out() -> None:
+    found, _ = investigate(UNARY, PLAN, lambda f: f.flags["x is not contiguous"])
+    assert found.cause == (
+        "`x` is read as if it were contiguous: its strides never reach the launch"
+    )
+    assert found.mends == tuple(way.format(arg="x") for way in LAYOUT_WAYS)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "pattern", "words"),
+    [
+        (lambda f: f.dims["H"] % 128 != 0, "columns 128..130 (the last partial tile of 128)",
+         "the tail is not masked"),
+        (lambda f: f.dims["H"] % 128 != 0, "everywhere", "leak into a reduction"),
+        (lambda f: f.dims["H"] > 512, "everywhere", "accumulator is overwritten"),
+        (lambda f: f.dims["B"] == 1, "", "equal to 1 a constant"),
+        (lambda f: f.dims["B"] != f.dims["H"], "", "is used where"),
+        (lambda f: True, "everywhere, by the factor 2.0", "the result is 2.0 times it"),
+        (lambda f: True, "everywhere, the last two axes swapped", "swapped"),
+    ],
+)  # fmt: skip
+def test_causes_in_the_words_of_the_field(trigger: Trigger, pattern: str, words: str) -> None:
+    found, _ = investigate(UNARY, PLAN, trigger, pattern=pattern)
+    assert words in found.cause
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (FailureKind.INT_WRAP, "wraps at 2^31"),
+        (FailureKind.OOB_WRITE, "not masked"),
+        (FailureKind.OOB_READ, "reaches past"),
+        (FailureKind.UNWRITTEN, "never stored"),
+        (FailureKind.RACE, "without atomics"),
+        (FailureKind.MUTATED, "stores into its input"),
+        (FailureKind.GRID, "65535"),
+    ],
+)
+def test_a_kind_that_says_it_all(kind: FailureKind, words: str) -> None:
+    one = [JudgedCase(case=parse_case(PLAN[0]), failed=True)]
+    found = diagnose(UNARY, one, failure(kind))
+    assert words in found.cause and found.mends
