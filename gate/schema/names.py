@@ -57,7 +57,7 @@ def reserved(name: str) -> str:
     """Return why `name` cannot name a dim, a dtype variable, an arg or a return; `` if it can."""
     if not NAME.fullmatch(name):
         return "a name has letters, digits and _, and starts with no digit"
-    if keyword.iskeyword(name) or keyword.issoftkeyword(name) and name == "_":
+    if keyword.iskeyword(name) or (keyword.issoftkeyword(name) and name == "_"):
         return f"`{name}` is a word of Python"
     if name in DTYPES:
         return f"`{name}` is a dtype"
