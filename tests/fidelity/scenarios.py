@@ -17,8 +17,8 @@ os.environ["TRITON_INTERPRET"] = "1"
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from gate.run.faithful.install import install
-from gate.run.faithful.model import FaithfulOptions, TensorRegion
+from gate.run.faithful.install import install  # noqa: E402 - sets out the environment first
+from gate.run.faithful.model import FaithfulOptions, TensorRegion  # noqa: E402 - see above
 
 STATE = install(FaithfulOptions(root=str(HERE), spin_limit=500))
 

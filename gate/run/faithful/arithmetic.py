@@ -7,7 +7,7 @@ the int32 range carry their true values along when overflow is watched (`wraps`)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,11 +38,9 @@ def floats(op: Ufunc) -> Callable[[Any, Block, Block], Block]:
 
     def method(self: Any, lhs: Block, rhs: Block) -> Block:
         a, b = lhs.data, rhs.data
-        if _narrow(a):
-            made = op(a.astype(_F32), b.astype(_F32)).astype(a.dtype)
-        else:
-            made = op(a, b)
-        return Block(made, lhs.dtype)
+        if not _narrow(a):
+            return Block(op(a, b), lhs.dtype)
+        return Block(op(a.astype(_F32), b.astype(_F32)).astype(a.dtype), lhs.dtype)
 
     return method
 
@@ -170,7 +168,8 @@ class Arithmetic:
         """Multiply, and remember the factors for an addition that follows."""
         made = _multiply(self, lhs, rhs)
         if self.fuses and lhs.data.dtype.itemsize > 1:
-            made.factors = np.broadcast_arrays(lhs.data, rhs.data)
+            left, right = np.broadcast_arrays(lhs.data, rhs.data)
+            made.factors = (left, right)
         return made
 
     def create_fadd(self, lhs: Block, rhs: Block) -> Block:
@@ -205,7 +204,7 @@ class Arithmetic:
         return Block(self._shift(lhs, rhs, np.right_shift, SIGNED), lhs.dtype)
 
     @staticmethod
-    def _shift(lhs: Block, rhs: Block, op: Ufunc, family: dict[int, Any]) -> Array:
+    def _shift(lhs: Block, rhs: Block, op: Ufunc, family: Mapping[int, np.dtype[Any]]) -> Array:
         held = lhs.data.dtype
         if held.kind == "b":
             return np.where(rhs.data, op is np.right_shift and family is SIGNED, True) & lhs.data
@@ -214,7 +213,8 @@ class Arithmetic:
         by = rhs.data.view(UNSIGNED[held.itemsize])
         far = by >= bits
         if family is SIGNED:
-            return op(value, np.where(far, bits - 1, by).astype(value.dtype)).view(held)
+            kept: Array = op(value, np.where(far, bits - 1, by).astype(value.dtype))
+            return kept.view(held)
         moved = np.where(far, 0, op(value, np.where(far, 0, by)))
         return moved.astype(value.dtype).view(held)
 

@@ -1,4 +1,4 @@
-"""The value that flows through the interpreter: an array, its Triton type, and what is known of it."""
+"""The value that flows through the interpreter: an array, its type, and what is known of it."""
 
 from __future__ import annotations
 

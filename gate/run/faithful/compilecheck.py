@@ -125,7 +125,7 @@ def _module(name: str, file: str) -> Any:
         module = importlib.import_module(name)
         if os.path.realpath(getattr(module, "__file__", "") or "") == os.path.realpath(file):
             return module
-    except Exception:  # noqa: BLE001, S110 - the file is tried next
+    except Exception:  # noqa: BLE001 - the file is tried next
         pass
     try:
         spec = importlib.util.spec_from_file_location(name, file)

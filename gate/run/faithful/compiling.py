@@ -23,7 +23,10 @@ from gate.run.protocol import Fault
 _RESOURCES = frozenset({"OutOfResources", "PTXASError", "CompileTimeAssertionFailure"})
 """What a tuner takes as the end of one config, not of the kernel."""
 
-_CODE = "import sys; sys.path.insert(0, {0!r}); from gate.run.faithful import compilecheck as c; c.main()"
+_CODE = (
+    "import sys; sys.path.insert(0, {0!r});"
+    " from gate.run.faithful import compilecheck as check; check.main()"
+)
 
 
 class Compiling:

@@ -131,7 +131,7 @@ _FLAGS: dict[str, Function] = {
 
 
 def _popcount(x: Array) -> Array:
-    return np.bitwise_count(x.view(UNSIGNED[x.dtype.itemsize])).astype(np.int32)
+    return np.asarray(np.bitwise_count(x.view(UNSIGNED[x.dtype.itemsize]))).astype(np.int32)
 
 
 def _leading_zeros(x: Array) -> Array:
@@ -140,7 +140,7 @@ def _leading_zeros(x: Array) -> Array:
     for shift in (1, 2, 4, 8, 16, 32):
         if shift < bits:
             left |= left >> left.dtype.type(shift)
-    return (bits - np.bitwise_count(left)).astype(np.int32)
+    return np.asarray(bits - np.bitwise_count(left)).astype(np.int32)
 
 
 def _first_set(x: Array) -> Array:

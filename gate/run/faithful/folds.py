@@ -39,7 +39,7 @@ class Order:
 ORDER = Order()
 """The order of this process; a launch sets the warps."""
 
-_FAST: dict[str, Callable[..., Any]] = {
+_FAST: dict[str, np.ufunc] = {
     "_elementwise_max": np.fmax, "_elementwise_min": np.fmin, "_xor_combine": np.bitwise_xor,
     "_or_combine": np.bitwise_or,
 }  # fmt: skip
@@ -98,7 +98,7 @@ def _reduced(blocks: list[Array], types: list[Any], axis: int, combine_fn: Any) 
     if standard and len(blocks) == 1:
         if name == "_sum_combine" and held.kind in "iu":
             return [np.add.reduce(blocks[0], axis=axis, dtype=held)]
-        if name in _FAST and held.kind != "V" and not (name in ("_elementwise_max", "_elementwise_min") and held.kind == "b"):  # fmt: skip
+        if name in _FAST and held.kind in "iuf":
             return [_FAST[name].reduce(blocks[0], axis=axis)]
     rule = blocked(blocks[0].shape, held.itemsize, ORDER.warps)[axis]
     front = [np.moveaxis(block, axis, 0) for block in blocks]
@@ -289,8 +289,8 @@ def mapped(scalar_fn: Any, inputs: Sequence[Any]) -> Any:
         results = (made,) if single else tuple(made)
         kinds = [one.dtype for one in results]
         columns.append([one.handle.data.reshape(-1)[0] for one in results])
-    blocks = tuple(
-        tensor_of(np.array([row[i] for row in columns]).astype(numpy_of(kind)).reshape(shape), kind, shape)
-        for i, kind in enumerate(kinds)
-    )  # fmt: skip
-    return blocks[0] if single else blocks
+    made_blocks = []
+    for i, kind in enumerate(kinds):
+        data = np.array([row[i] for row in columns]).astype(numpy_of(kind))
+        made_blocks.append(tensor_of(data.reshape(shape), kind, shape))
+    return made_blocks[0] if single else tuple(made_blocks)

@@ -53,12 +53,14 @@ NARROW_FLOATS = frozenset({"bf16", "fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16", "f
 
 _SATURATES = {"fp8e4nv": 448.0, "fp8e5": 57344.0}
 
-UNSIGNED = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32),
-            8: np.dtype(np.uint64)}  # fmt: skip
+UNSIGNED: Mapping[int, np.dtype[Any]] = MappingProxyType(
+    {size: np.dtype(f"uint{8 * size}") for size in (1, 2, 4, 8)}
+)
 """Bytes -> the unsigned integer of that size."""
 
-SIGNED = {1: np.dtype(np.int8), 2: np.dtype(np.int16), 4: np.dtype(np.int32),
-          8: np.dtype(np.int64)}  # fmt: skip
+SIGNED: Mapping[int, np.dtype[Any]] = MappingProxyType(
+    {size: np.dtype(f"int{8 * size}") for size in (1, 2, 4, 8)}
+)
 """Bytes -> the signed integer of that size."""
 
 
@@ -89,7 +91,7 @@ def float_to_float(data: Array, target: str, toward_zero: bool = False) -> Array
     if limit is not None:
         wide = np.clip(wide, -limit, limit)
     if wide.dtype == np.float64 and target in _GATE:
-        rounded = encode(wide, _GATE[target])
+        rounded = encode(wide.astype(np.float64), _GATE[target])
     else:
         rounded = wide.astype(held)
     return _toward_zero(wide, rounded) if toward_zero else rounded

@@ -134,7 +134,7 @@ class Launcher:
                 for number in self._numbers(size[0] * size[1] * size[2]):
                     self._enter(number, size)
                     code(**values)
-        except Exception as error:  # noqa: BLE001 - the kernel's code may raise anything
+        except Exception as error:
             confirm = self._confirmation(kernel, arguments, options)
             raise blamed(error, watch.faults, confirm) from error
         finally:

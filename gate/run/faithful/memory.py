@@ -171,9 +171,8 @@ class Memory:
 
     def _lost(self, pointer: Block, lanes: Array, addresses: Array, write: bool) -> None:
         """Keep a fault for lanes outside of all memory that the pointer may reach."""
-        bad = np.zeros(pointer.data.size, dtype=np.bool_)
-        bad[lanes] = True
-        bad = bad.reshape(pointer.data.shape)
+        bad: Array = np.zeros(pointer.data.shape, dtype=np.bool_)
+        bad.reshape(-1)[lanes] = True
         if pointer.root is not None and not self.addresses_escaped:
             self.watch.outside(pointer.root, pointer.data, bad, write)
         else:

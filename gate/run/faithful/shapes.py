@@ -20,12 +20,8 @@ _TYPES = {
     "fp8e5": tl.float8e5, "fp8e5b16": tl.float8e5b16, "void": tl.void,
 }  # fmt: skip
 
-_CONSTANTS = {
-    name: dtype
-    for name, dtype in (
-        *((name, _TYPES[name]) for name in _TYPES if "int" in name),
-        ("fp16", tl.float16), ("bf16", tl.bfloat16), ("fp32", tl.float32), ("fp64", tl.float64),
-    )
+_CONSTANTS = {name: dtype for name, dtype in _TYPES.items() if "int" in name} | {
+    "fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64,
 }  # fmt: skip
 
 
