@@ -168,8 +168,7 @@ class Arithmetic:
         """Multiply, and remember the factors for an addition that follows."""
         made = _multiply(self, lhs, rhs)
         if self.fuses and lhs.data.dtype.itemsize > 1:
-            left, right = np.broadcast_arrays(lhs.data, rhs.data)
-            made.factors = (left, right)
+            made.factors = (lhs.data, rhs.data)
         return made
 
     def create_fadd(self, lhs: Block, rhs: Block) -> Block:

@@ -95,6 +95,11 @@ class Compiling:
         """Drop questions whose answers nobody waits for."""
         self._pending.clear()
 
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """Process id of the compile process, while it runs."""
+        return () if self._process is None else (self._process.pid,)
+
     def close(self) -> None:
         """End the process."""
         if self._process is not None:

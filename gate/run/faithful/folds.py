@@ -45,6 +45,19 @@ _FAST: dict[str, np.ufunc] = {
 }  # fmt: skip
 
 
+_NATIVE: dict[str, np.ufunc] = {"_sum_combine": np.add, "_prod_combine": np.multiply, **_FAST}
+
+_EXTREMES: dict[str, tuple[np.ufunc, bool]] = {
+    "_argmax_combine_tie_break_left": (np.greater, True),
+    "_argmax_combine_tie_break_fast": (np.greater, False),
+    "_argmin_combine_tie_break_left": (np.less, True),
+    "_argmin_combine_tie_break_fast": (np.less, False),
+}  # fmt: skip
+"""Combine functions of value and index: what is better, and whether the lower index wins a tie."""
+
+_F32 = np.dtype(np.float32)
+
+
 def tensor_of(data: Array, dtype: Any, shape: Sequence[int]) -> Any:
     """Return a Triton tensor that holds `data`; a scalar one for an empty shape."""
     if not shape:
@@ -105,7 +118,7 @@ def _reduced(blocks: list[Array], types: list[Any], axis: int, combine_fn: Any) 
     rest = front[0].shape[1:]
     parts = (rule.repeats, rule.warps, rule.lanes, rule.run)
     lines = [f.reshape(*parts, *rest) for f in front]
-    combine = combiner(combine_fn, types)
+    combine = native(combine_fn, blocks) or combiner(combine_fn, types)
     return _across(_in_thread(lines, combine), combine)
 
 
@@ -154,7 +167,8 @@ def scan(
         front = [f[::-1] for f in front]
     shape = inputs[0].handle.data.shape
     rule = blocked(shape, front[0].dtype.itemsize, ORDER.warps)[at]
-    front = _prefixes(front, rule, combiner(combine_fn, types))
+    combine = native(combine_fn, front) or combiner(combine_fn, types)
+    front = _prefixes(front, rule, combine)
     if reverse:
         front = [f[::-1] for f in front]
     made = [np.ascontiguousarray(np.moveaxis(f, 0, at)) for f in front]
@@ -215,6 +229,29 @@ def _spread(lines: list[Array], totals: list[Array], combine: Combine) -> None:
             line[:, :, place] = value
             line[0, 0, place] = keep
     _put(lines, (slice(None), slice(None), -1), totals)
+
+
+def native(combine_fn: Any, blocks: list[Array]) -> Combine | None:
+    """Return one of the language's own combine functions as NumPy operations, None for others."""
+    if getattr(getattr(combine_fn, "fn", None), "__module__", "") != "triton.language.standard":
+        return None
+    name = combine_fn.__name__
+    if len(blocks) == 1 and name in _NATIVE and blocks[0].dtype.kind != "b":
+        op, held = _NATIVE[name], blocks[0].dtype
+        if held.kind == "V":
+            return lambda a, b: [op(a[0].astype(_F32), b[0].astype(_F32)).astype(held)]
+        return lambda a, b: [op(a[0], b[0])]
+    if len(blocks) == 2 and name in _EXTREMES:
+        better, left = _EXTREMES[name]
+
+        def extreme(a: list[Array], b: list[Array]) -> list[Array]:
+            first = better(a[0], b[0])
+            if left:
+                first |= (a[0] == b[0]) & (a[1] < b[1])
+            return [np.where(first, a[0], b[0]), np.where(first, a[1], b[1])]
+
+        return extreme
+    return None
 
 
 def combiner(combine_fn: Any, types: list[Any]) -> Combine:

@@ -107,6 +107,11 @@ class FaithfulState:
         seen = tuple(self._launcher.builder.watch.faults.found.values())
         return (*seen, *self._compiling.collect()) if self._compile else seen
 
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """Process ids of the interpreter's helpers: the compile process, while it runs."""
+        return self._compiling.processes
+
     def close(self) -> None:
         """End the compile process."""
         self._compiling.close()

@@ -16,9 +16,8 @@ from typing import Any
 import triton.language as tl
 from triton.language.extra import libdevice as portable_libdevice
 from triton.language.extra.cuda import libdevice as cuda_libdevice
-from triton.language.semantic import TritonSemantic
 
-from gate.run.faithful import folds
+from gate.run.faithful import folds, lean
 from gate.run.faithful.builder import FaithfulBuilder
 from gate.run.faithful.semantics import Constructs
 from gate.run.faithful.unsupported import Refused, Unsupported
@@ -28,7 +27,7 @@ class Language:
     """The patched language of this process."""
 
     def __init__(self, builder: FaithfulBuilder) -> None:
-        self.semantic = TritonSemantic(builder)
+        self.semantic = lean.LeanSemantic(builder)
         self.constructs = Constructs(self.semantic)
         self._instead: dict[int, Any] = {}
         self._kept: list[Any] = []
@@ -36,6 +35,7 @@ class Language:
 
     def install(self) -> None:
         """Patch the language's modules and classes."""
+        lean.install()
         for name, module in sorted(sys.modules.items()):
             if name.startswith("triton.language") and isinstance(module, ModuleType):
                 self._patch_module(module)

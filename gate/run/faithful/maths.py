@@ -143,7 +143,8 @@ def fused(x: Array, y: Array, z: Array) -> Array:
     """
     held = z.dtype
     if held == np.float32 and _FMA is not None:
-        made: Array = _FMA(*np.broadcast_arrays(x, y, z))
+        same = x.shape == y.shape == z.shape
+        made: Array = _FMA(x, y, z) if same else _FMA(*np.broadcast_arrays(x, y, z))
         return made
     a, b, c = (v.astype(np.float64) for v in (x, y, z))
     product = a * b
