@@ -23,9 +23,15 @@ from gate.schema.names import reserved
 from gate.schema.reader import Reader
 
 
-def check(reader: Reader, schema: OpSchema) -> None:
-    """Note everything about a schema that cannot be right."""
-    checker = _Checker(reader, schema)
+def check(
+    reader: Reader, schema: OpSchema, declared: frozenset[str] = frozenset(), *, whole: bool = True
+) -> None:
+    """Note everything about a schema that cannot be right.
+
+    declared  names that the document declares, those of parts that could not be read included
+    whole     whether everything could be read: only then can a name be said to be unused
+    """
+    checker = _Checker(reader, schema, declared)
     checker.names()
     checker.expressions()
     checker.dims()
@@ -33,13 +39,15 @@ def check(reader: Reader, schema: OpSchema) -> None:
     checker.returns()
     checker.lists()
     checker.assignments()
-    checker.unused()
+    if whole:
+        checker.unused()
 
 
 @dataclass(slots=True)
 class _Checker:
     reader: Reader
     schema: OpSchema
+    declared: frozenset[str] = frozenset()
     used: set[str] = field(default_factory=set)
 
     def bad(self, line: int, path: str, what: str) -> None:
@@ -72,7 +80,7 @@ class _Checker:
 
     def expressions(self) -> None:
         """Note every variable that is not declared; remember those that are used."""
-        known = set(self.variables)
+        known = set(self.variables) | self.declared
         returns = {ret.name for ret in self.schema.returns}
         for expr, path, more in self._places():
             allowed = known | (returns if more else set())
@@ -278,7 +286,7 @@ class _Checker:
         ]
         derived = {d.name for d in self.schema.dims if d.kind in (DimKind.DERIVED, DimKind.FIXED)}
         made = {arg.name for arg in self.schema.args if arg.make is not None}
-        known = set(self.variables) | ({"..."} if self.schema.group else set())
+        known = set(self.variables) | self.declared
         for path, assignment in rows:
             for name, _ in assignment:
                 if name not in known:

@@ -1,4 +1,4 @@
-"""Evaluate the closed tree over variables: numbers, dtypes, NumPy arrays and torch tensors alike."""
+"""Evaluate the closed tree over variables: numbers, dtypes, arrays and tensors alike."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from gate.schema.check import check
 from gate.schema.model import OpSchema
 from gate.schema.reader import Reader
 from gate.schema.readops import read_op
-from gate.schema.yamldoc import YScalar, read_yaml
+from gate.schema.yamldoc import YMap, YNode, YScalar, read_yaml
 
 
 def load_text(text: bytes, file: str) -> tuple[OpSchema, ...]:
@@ -59,10 +59,23 @@ def _load(text: bytes, file: str) -> tuple[tuple[OpSchema, ...], list[Problem]]:
     for document in documents:
         if isinstance(document, YScalar) and document.value is None:
             continue
+        before = len(reader.problems)
         schema = read_op(reader, document, digest)
         if schema is not None:
-            check(reader, schema)
+            check(reader, schema, _declared(document), whole=len(reader.problems) == before)
             made.append(schema)
     if not documents and not reader.problems:
         reader.bad(0, "$", "the file is empty; an op schema starts with `format: 1`")
     return tuple(made), reader.problems
+
+
+def _declared(document: YNode) -> frozenset[str]:
+    """Return every name that a document declares, readable or not: what one bad dim takes part in
+    is not reported a second time."""
+    names: set[str] = set()
+    if isinstance(document, YMap):
+        for key in ("dims", "dtypes", "args"):
+            part = document.get(key)
+            if isinstance(part, YMap):
+                names |= {name for name, _, _ in part.items}
+    return frozenset(names)
