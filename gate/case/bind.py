@@ -173,39 +173,51 @@ def _checked_presence(schema: OpSchema, name: str, choice: Any, options: Presenc
 
 
 def _checked(schema: OpSchema, name: str, value: Any, options: Options) -> Picked:
-    fits, legal = False, ""
     match options:
         case Extents():
             fits = _is_int(value) and options.holds(value)
-            legal = f"{options.lo}..{options.hi}"
-            legal += f", a multiple of {options.step}" if options.step > 1 else ""
         case Members():
             fits = any(_same(value, member) for member in options.values)
-            legal = ", ".join(str(_shown(v)) for v in options.values)
         case Ranks(group=group):
-            legal = f"{group.rank_lo}..{group.rank_hi} extents of {group.lo}..{group.hi}"
             fits = (
                 isinstance(value, tuple)
                 and group.rank_lo <= len(value) <= min(group.rank_hi, MAX_RANK)
                 and all(group.lo <= extent <= group.hi for extent in value)
             )
         case Numbers():
-            fits, legal = _number_fits(value, options)
+            fits = _number_fits(value, options)
+        case Presence():
+            fits = False
     if not fits:
-        raise CaseTextError(f"{name} of {schema.op} cannot be {_shown(value)}; legal: {legal}")
+        raise CaseTextError(
+            f"{name} of {schema.op} cannot be {_shown(value)}; legal: {_legal(options)}"
+        )
     if isinstance(options, Numbers) and not options.whole:
         return float(value)
-    return value  # type: ignore[no-any-return]
+    held: Picked = value
+    return held
 
 
-def _number_fits(value: Any, options: Numbers) -> tuple[bool, str]:
-    legal = "an integer" if options.whole else "a number"
-    if options.lo is not None:
-        legal += f" in {options.lo}..{options.hi}"
+def _legal(options: Options) -> str:
+    match options:
+        case Extents(lo=lo, hi=hi, step=step):
+            return f"{lo}..{hi}" + (f", a multiple of {step}" if step > 1 else "")
+        case Members(values=members):
+            return ", ".join(str(_shown(member)) for member in members)
+        case Ranks(group=group):
+            return f"{group.rank_lo}..{group.rank_hi} extents of {group.lo}..{group.hi}"
+        case Numbers(whole=is_whole, lo=lo, hi=hi):
+            ends = "" if lo is None else f" in {lo}..{hi}"
+            return ("an integer" if is_whole else "a number") + ends
+        case Presence():
+            return "a tensor"
+
+
+def _number_fits(value: Any, options: Numbers) -> bool:
     right = _is_int(value) or (isinstance(value, float) and not options.whole)
     if not right or options.lo is None or options.hi is None:
-        return right, legal
-    return bool(options.lo <= value <= options.hi), legal
+        return right
+    return bool(options.lo <= value <= options.hi)
 
 
 def _is_int(value: Any) -> bool:

@@ -67,8 +67,8 @@ def simpler_groups(extents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     yield from (extents[drop:] for drop in range(len(extents), 0, -1))
     yield (1,) * len(extents)
     for axis, extent in enumerate(extents):
-        for smaller in dict.fromkeys((1, 2, 3, extent // 2, extent - 1)):
-            if 0 < smaller < extent:
+        for smaller in dict.fromkeys((0, 1, 2, 3, extent // 2, extent - 1)):
+            if smaller < extent:
                 yield (*extents[:axis], smaller, *extents[axis + 1 :])
 
 

@@ -66,6 +66,11 @@ class Pairs:
             self._open[b] &= ~(1 << a)
             self.total -= 1
 
+    def drop_level(self, number: int) -> None:
+        """Take out every pair of a level that no case can have."""
+        for other in range(len(self.levels)):
+            self.drop(number, other)
+
     def neediest(self, dice: Dice) -> tuple[int, int] | None:
         """Return an open pair: the level with the most open partners, weighed by its rank, and
         its likeliest open partner. None when every pair is covered."""

@@ -64,6 +64,7 @@ def dim_weights(frame: Frame) -> dict[str, float]:
 
 
 def is_drawn_dim(dim: Dim) -> bool:
+    """Return whether a dim has levels of its own."""
     return dim.kind in (DimKind.RANGE, DimKind.CHOICES)
 
 
@@ -86,6 +87,10 @@ def _drawn_below(frame: Frame, names: Iterable[str]) -> frozenset[str]:
 
 
 def dim_factor(frame: Frame, dim: Dim, tiles: tuple[int, ...], limits: Limits) -> Factor:
+    """Return the levels of a drawn dim; words such as `max` where its ends depend on others.
+
+    tiles  tile sizes of the source and of launches that were seen
+    """
     if dim.kind is DimKind.CHOICES:
         levels = [Level(label=str(c), value=c, rank=_choice_rank(c)) for c in dim.choices]
         return Factor(name=dim.name, kind="dim", levels=_ranked(levels, limits.levels))
@@ -122,6 +127,9 @@ def _extent_levels(
     for tile in INNER_TILES if inner else OUTER_TILES:
         for value, rank in tile_edges(tile)[:4]:
             add(value, rank - 3 if known else rank - 1)
+    for tile in known or (INNER_TILES[:5] if inner else OUTER_TILES):
+        for value, rank in _edges_above(tile, options.lo):
+            add(value, rank)
     for prime in PRIMES:
         add(prime, 4)
     for value, rank in ((0, 6), (1, 7), (2, 4), (3, 5), (options.lo, 6), (options.lo + 1, 3)):
@@ -152,6 +160,15 @@ def tile_edges(tile: int) -> list[tuple[int, int]]:
         (tile + 1, 10), (tile - 1, 8), (tile, 3), (2 * tile + 1, 9), (2 * tile - 1, 6),
         (3 * tile, 4), (2 * tile, 2),
     ]  # fmt: skip
+
+
+def _edges_above(tile: int, least: int) -> list[tuple[int, int]]:
+    """Return (extent, rank) around the first multiples of a tile from `least` on, for a dim that
+    starts beyond the tile's first edges."""
+    if tile < 2 or least <= 2 * tile:
+        return []
+    first = -(-least // tile) * tile
+    return [(first + 1, 10), (first + tile - 1, 8), (first + tile, 3), (first + tile + 1, 9)]
 
 
 def _choice_rank(value: int) -> int:

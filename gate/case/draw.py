@@ -26,6 +26,7 @@ from gate.case.layouts import layouts_for
 from gate.case.levels import resolve_number
 from gate.case.limits import Limits, limits_of
 from gate.case.model import Case, TensorChoice
+from gate.case.roomy import roomy
 from gate.case.shapes import broadcast_axes
 from gate.case.sketch import Sketch, fitted, to_case
 from gate.case.special import concrete, special_fills, twin_candidates
@@ -78,7 +79,8 @@ def draw(schema: OpSchema, seed: Seed, *, device: str = "interpreter") -> Case:
         SchemaError  no such case was found in `TRIES` draws
     """
     frame = Frame(schema)
-    for case in draws(frame, Dice(seed), limits_of(device), TRIES):
+    limits = roomy(limits_of(device), frame)
+    for case in draws(frame, Dice(seed), limits, TRIES):
         return case
     raise no_case(schema)
 

@@ -7,6 +7,7 @@ planning takes them from levels.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -118,6 +119,7 @@ class Frame:
         self.tensors = tuple(arg for arg in schema.args if isinstance(arg, TensorArg))
         self.tensor_names = frozenset(arg.name for arg in self.tensors)
         self.dims = {dim.name: dim for dim in schema.dims}
+        self._constant = _constant_options(schema)
 
     def walk(self, pick: Pick) -> dict[str, Any]:
         """Give every variable its value.
@@ -133,7 +135,7 @@ class Frame:
         for variable in self.variables:
             match variable:
                 case Dim():
-                    env[variable.name] = _dim_value(self.schema, variable, env, pick)
+                    env[variable.name] = self._dim_value(variable, env, pick)
                 case DimGroup():
                     env[GROUP] = pick(GROUP, Ranks(group=variable), False)
                 case TensorArg():
@@ -143,10 +145,33 @@ class Frame:
                     env[variable.name] = UNKNOWN if here else None
                 case ScalarArg():
                     if variable.make is None:
-                        env[variable.name] = _scalar_value(self.schema, variable, env, pick)
+                        env[variable.name] = self._scalar_value(variable, env, pick)
                 case (name, dtypes):
                     env[name] = DtypeName(str(pick(name, Members(values=dtypes), False)))
         return env
+
+    def _dim_value(self, dim: Dim, env: Mapping[str, Any], pick: Pick) -> Any:
+        match dim.kind:
+            case DimKind.RANGE:
+                options = self._constant.get(dim.name) or extents_of(self.schema, dim, env)
+                return pick(dim.name, options, False)
+            case DimKind.CHOICES:
+                return pick(dim.name, self._constant[dim.name], False)
+            case DimKind.FIXED:
+                return dim.choices[0]
+            case DimKind.DERIVED:
+                assert dim.derived is not None
+                value = whole(self.schema, f"dim {dim.name}", dim.derived, env)
+                if value < 0:
+                    where = place_of(self.schema, dim.line, f"dim {dim.name}")
+                    text = dim.derived.text
+                    raise CaseTextError(f"{where}: `{text}` is {value} here, not a size")
+                return value
+
+    def _scalar_value(self, arg: ScalarArg, env: Mapping[str, Any], pick: Pick) -> Any:
+        options = self._constant.get(arg.name) or scalar_options(self.schema, arg, env)
+        value = pick(arg.name, options, arg.optional)
+        return DtypeName(value.name) if isinstance(value, DtypeScalar) else value
 
     def open_ended(self, name: str) -> bool:
         """Return whether the legal extents of a RANGE dim depend on other variables."""
@@ -244,26 +269,20 @@ def scalar_options(schema: OpSchema, arg: ScalarArg, env: Mapping[str, Any]) -> 
 # --- parts --------------------------------------------------------------------------------------
 
 
-def _dim_value(schema: OpSchema, dim: Dim, env: Mapping[str, Any], pick: Pick) -> Any:
-    match dim.kind:
-        case DimKind.RANGE:
-            return pick(dim.name, extents_of(schema, dim, env), False)
-        case DimKind.CHOICES:
-            return pick(dim.name, Members(values=dim.choices), False)
-        case DimKind.FIXED:
-            return dim.choices[0]
-        case DimKind.DERIVED:
-            assert dim.derived is not None
-            value = whole(schema, f"dim {dim.name}", dim.derived, env)
-            if value < 0:
-                where = place_of(schema, dim.line, f"dim {dim.name}")
-                raise CaseTextError(f"{where}: `{dim.derived.text}` is {value} here, not a size")
-            return value
-
-
-def _scalar_value(schema: OpSchema, arg: ScalarArg, env: Mapping[str, Any], pick: Pick) -> Any:
-    value = pick(arg.name, scalar_options(schema, arg, env), arg.optional)
-    return DtypeName(value.name) if isinstance(value, DtypeScalar) else value
+def _constant_options(schema: OpSchema) -> dict[str, Options]:
+    """Return the options that are the same in every case; an empty range is left to the walk."""
+    found: dict[str, Options] = {}
+    for dim in schema.dims:
+        if dim.kind is DimKind.CHOICES:
+            found[dim.name] = Members(values=dim.choices)
+        elif dim.kind is DimKind.RANGE and not _dim_needs(dim):
+            with contextlib.suppress(CaseTextError):
+                found[dim.name] = extents_of(schema, dim, {})
+    for arg in schema.args:
+        if isinstance(arg, ScalarArg) and arg.make is None and not _scalar_needs(arg):
+            with contextlib.suppress(CaseTextError):
+                found[arg.name] = scalar_options(schema, arg, {})
+    return found
 
 
 def _group_name(schema: OpSchema) -> tuple[str, ...]:

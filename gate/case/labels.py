@@ -9,10 +9,13 @@ from typing import Any
 from gate.case.bind import lookup
 from gate.case.dim_levels import resolve_extent
 from gate.case.factor import Factor
-from gate.case.frame import Frame
+from gate.case.frame import Frame, Numbers, scalar_options
+from gate.case.levels import PLAIN, resolve_number
 from gate.case.model import ArgChoice, Case, DtypeScalar, TensorChoice
+from gate.case.openers import float_args
 from gate.case.sketch import sketch
 from gate.case.special import EDGE
+from gate.schema.model import ScalarArg
 
 
 def labels_of(frame: Frame, factors: tuple[Factor, ...], case: Case) -> dict[str, str]:
@@ -28,9 +31,7 @@ def labels_of(frame: Frame, factors: tuple[Factor, ...], case: Case) -> dict[str
             case "dtype":
                 held[name] = dtypes[name]
             case "scalar":
-                value = args[name]
-                word = value.name if isinstance(value, DtypeScalar) else str(value)
-                held[name] = "null" if value is None else word
+                held[name] = _scalar_label(frame, factor, args[name], case)
             case "presence":
                 held[name] = "null" if args[name] is None else "passed"
             case "broadcast":
@@ -41,7 +42,7 @@ def labels_of(frame: Frame, factors: tuple[Factor, ...], case: Case) -> dict[str
             case "layout":
                 held[name] = _layout_label(factor, tensors)
             case _:
-                held[name] = _fill_label(factor, tensors)
+                held[name] = _fill_label(frame, factor, tensors)
     return held
 
 
@@ -54,6 +55,24 @@ def _dim_label(frame: Frame, factor: Factor, value: Any, case: Case) -> str:
     options = frame.extents(factor.name, env)
     for level in factor.levels:
         if resolve_extent(level.value, options) == value:
+            return level.label
+    return ""
+
+
+def _scalar_label(frame: Frame, factor: Factor, value: ArgChoice, case: Case) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, DtypeScalar):
+        return value.name
+    arg = frame.schema.arg(factor.name)
+    assert isinstance(arg, ScalarArg)
+    if arg.values.range is None or not any(level.value == "middle" for level in factor.levels):
+        return str(value)
+    options = scalar_options(frame.schema, arg, frame.walk(lookup(frame.schema, case)))
+    for level in factor.levels:
+        if level.value is None or not isinstance(options, Numbers):
+            continue
+        if resolve_number(level.value, options) == value:
             return level.label
     return ""
 
@@ -80,15 +99,16 @@ def _layout_label(factor: Factor, tensors: Mapping[str, TensorChoice]) -> str:
     return f"all:{word}" if word in plain else "all:different"
 
 
-def _fill_label(factor: Factor, tensors: Mapping[str, TensorChoice]) -> str:
+def _fill_label(frame: Frame, factor: Factor, tensors: Mapping[str, TensorChoice]) -> str:
     """The special fill of a case, else the one that its float tensors share."""
     labels = {level.label for level in factor.levels}
     for name, choice in tensors.items():
         for word in (choice.fill, _as_wish(choice.fill)):
             if f"{name}:{word}" in labels:
                 return f"{name}:{word}"
-    shared = {choice.fill for choice in tensors.values()} & labels
-    return min(shared) if len(shared) == 1 else ""
+    floats = {arg.name for arg in float_args(frame)}
+    shared = {choice.fill for name, choice in tensors.items() if name in floats} & labels
+    return min(shared) if len(shared) == 1 else PLAIN
 
 
 def _as_wish(fill: str) -> str:

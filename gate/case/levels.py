@@ -25,6 +25,8 @@ from gate.schema.model import ScalarArg, TensorArg
 
 MIXES = ("col_stride2", "transposed", "row_gap", "offset(1)")
 """Layouts that are also given to every tensor at once."""
+PLAIN = "plain"
+"""Label of a case without a special fill, for schemas without float tensors."""
 _SAMPLE_EXTENTS = (3, 5, 7, 2, 4, 6, 3, 5)
 _FREE_INTEGERS = (1, 0, 2, 16, 17, -1)
 _FREE_FLOATS = (1.0, 0.5, -1.5, 0.0)
@@ -166,15 +168,15 @@ def _layout_factor(frame: Frame) -> Factor:
     if len(tensors) > 1 and present:
         levels.append(Level(label="all:different", value=("", "different"), rank=5))
     levels.sort(key=lambda level: -level.rank)
+    if len(levels) == 1:
+        levels = []
     return Factor(name="layout", kind="layout", levels=tuple(levels))
 
 
 def _fill_factor(frame: Frame) -> Factor:
     """Base fills for all float tensors, then each special fill of each arg."""
-    levels = [
-        Level(label=name, value=("", name), rank=rank)
-        for name, rank in (("shifted", 6), ("normal", 2), ("uniform", 1))
-    ]
+    levels: list[Level] = []
+    floats = False
     dtypes = dict(frame.schema.dtypes)
     for arg in frame.drawn_args:
         if not isinstance(arg, TensorArg) or not is_drawn(arg):
@@ -185,10 +187,15 @@ def _fill_factor(frame: Frame) -> Factor:
                 special_fills(frame, arg, dtype, twin_candidates(frame, arg))
             ):
                 whole = fill_kind(arg.values.domain, dtype) is not FillKind.FLOAT
+                floats = floats or not whole
                 names.setdefault(name, max(7 - index // 2, 2) - (1 if whole else 0))
         for name, rank in names.items():
             levels.append(Level(label=f"{arg.name}:{name}", value=(arg.name, name), rank=rank))
+    for name, rank in (("shifted", 6), ("normal", 2), ("uniform", 1)) if floats else ((PLAIN, 1),):
+        levels.append(Level(label=name, value=("", name), rank=rank))
     levels.sort(key=lambda level: -level.rank)
+    if len(levels) == 1:
+        levels = []
     return Factor(name="fill", kind="fill", levels=tuple(levels))
 
 

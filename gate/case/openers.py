@@ -27,6 +27,12 @@ SHIFT_BOTH = "shifted(-1.5)"
 sum and a variance, and what happens to positive values still shows."""
 
 
+_REACH = 2.1
+"""Times its smallest extent that a dim may always have: enough for the next tile edges."""
+_LEFT_OVER = 16
+"""Elements that crossing a known tile must leave to the dims beside it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opener:
     """One opening case."""
@@ -111,7 +117,7 @@ def _options(factors: tuple[Factor, ...], dtype: int, index: int) -> dict[str, A
             case "dtype":
                 values[factor.name] = levels[dtype % len(levels)].value
             case "presence":
-                values[factor.name] = index < 2 or index // (1 + turn % 2) % 2 == 1
+                values[factor.name] = index // (1 + turn % 2) % 2 == 0
                 turn += 1
             case "scalar" | "list":
                 values[factor.name] = levels[index // (1 + turn % 2) % len(levels)].value
@@ -202,8 +208,14 @@ class Sizer:
         ordered = sorted(self.factors, key=lambda factor: -self.weights[factor.name])
         for turn, factor in enumerate(ordered):
             cap = self.cap(factor.name, chosen)
+            if turn == 0 and index % 2 == 0:
+                cap = max(cap, self._past_known())
             chosen[factor.name] = self._one(factor, kind, cap, index + turn)
         return chosen
+
+    def _past_known(self) -> float:
+        """Return one past the largest known tile that leaves something to other dims."""
+        return max((t + 1 for t in self.tiles if (t + 1) * _LEFT_OVER <= self.room), default=0)
 
     def cap(self, name: str, chosen: Mapping[str, Any]) -> float:
         """Return the largest extent that leaves the dims beside it their share."""
@@ -226,7 +238,9 @@ class Sizer:
             return values[0] if values[0] == 0 else values[turn % len(values)]
         if kind == "tiny":
             return next((v for v in values if v > 0), values[0])
-        fitting = [v for v in values if 0 < v <= cap] or values[:1]
+        # A dim whose smallest extent is over its share still crosses a tile above it.
+        reach = max(cap, _REACH * values[0])
+        fitting = [v for v in values if 0 < v <= reach] or values[:1]
         if self.frame.dims[factor.name].kind is DimKind.CHOICES:
             return fitting[-1 - turn % len(fitting)]
         wanted = [v for v in fitting if self._is(kind, v)]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gate.case.covering import Pairs
 from gate.case.dim_levels import tensor_dims
 from gate.case.draw import Dice
 from gate.case.frame import Frame
-from gate.case.labels import labels_of
 from gate.case.limits import Limits
 from gate.case.model import Case
 from gate.case.openers import extent_of, room_taken
@@ -24,11 +23,15 @@ LARGE_ONE_IN = 6
 class PairMaker:
     """Makes cases that hold open pairs."""
 
-    def __init__(self, frame: Frame, pairs: Pairs, seed: Seed, tiles: tuple[int, ...]) -> None:
+    def __init__(
+        self, frame: Frame, pairs: Pairs, seed: Seed, tiles: tuple[int, ...],
+        numbers: Callable[[Case], list[int]],
+    ) -> None:  # fmt: skip
         self.frame = frame
         self.pairs = pairs
         self.seed = seed
         self.tiles = tiles
+        self.numbers = numbers
         self.together = tensor_dims(frame)
         self.misses: dict[tuple[int, int], int] = {}
 
@@ -46,19 +49,28 @@ class PairMaker:
             wide = turn % LARGE_ONE_IN == LARGE_ONE_IN - 1 or target in self.misses
             limits = large if wide else small
             chosen = self._complete(target, limits, dice)
-            case = grant(self.frame, self._wish(chosen, target), limits, dice)
-            held = self._numbers(case)
-            if not set(target) <= held:
+            case = self._granted(chosen, target, limits, dice)
+            if case is None or not set(target) <= set(self.numbers(case)):
                 self._missed(target)
             if case is not None:
                 first, second = (pairs.levels[number] for number in target)
                 names = (pairs.factors[first[0]].name, pairs.factors[second[0]].name)
                 yield case, f"{names[0]} {first[1].label} with {names[1]} {second[1].label}"
 
-    def _numbers(self, case: Case | None) -> set[int]:
-        if case is None:
-            return set()
-        return set(self.pairs.numbers(labels_of(self.frame, self.pairs.factors, case)))
+    def _granted(
+        self, chosen: dict[int, int], target: tuple[int, int], limits: Limits, dice: Dice
+    ) -> Case | None:
+        """Grant the levels; where they contradict the schema, give up options, then all but the
+        target."""
+        kinds = {index: self.pairs.factors[index].kind for index in chosen}
+        options = ("scalar", "presence", "broadcast", "list")
+        sizes = {i: n for i, n in chosen.items() if n in target or kinds[i] not in options}
+        least = {i: n for i, n in chosen.items() if n in target}
+        for levels in (chosen, sizes, least):
+            case = grant(self.frame, self._wish(levels, target), limits, dice)
+            if case is not None:
+                return case
+        return None
 
     def _missed(self, target: tuple[int, int]) -> None:
         count = self.misses.get(target, 0) + 1

@@ -20,7 +20,9 @@ from gate.case.limits import Limits, limits_of, smaller
 from gate.case.model import Case
 from gate.case.openers import Sizer, opening_wishes
 from gate.case.pairing import PairMaker
+from gate.case.possible import drop_impossible
 from gate.case.probes import far_wishes, probe_wishes, schema_cases
+from gate.case.roomy import roomy
 from gate.case.text import format_case
 from gate.case.wish import Wish, grant
 from gate.schema.model import OpSchema
@@ -110,14 +112,15 @@ class _Planner:
         self.budget = budget
         self.device = device
         self.avoid = avoid
-        self.limits = limits_of(device)
+        self.limits = roomy(limits_of(device), self.frame)
         self.small = smaller(self.limits)
         check_satisfiable(self.frame, Dice(self.seed.child("where")), self.limits)
         self.factors = _without(factors_of(self.frame, self.tiles, self.limits), avoid)
         self.pairs = Pairs(self.factors)
+        drop_impossible(self.frame, self.pairs, self.limits)
         self.found: list[PlannedCase] = []
         self.seen: set[str] = set()
-        self.elements = 0
+        self._numbers: dict[str, list[int]] = {}
         self._opening: list[tuple[str, Wish]] | None = None
 
     @property
@@ -133,8 +136,16 @@ class _Planner:
             return False
         self.seen.add(key)
         self.found.append(PlannedCase(case=case, stage=stage, why=why))
-        self.pairs.cover(self.pairs.numbers(labels_of(self.frame, self.pairs.factors, case)))
+        self.pairs.cover(self.numbers(case))
         return True
+
+    def numbers(self, case: Case) -> list[int]:
+        """Return the levels that a case really has."""
+        key = format_case(case)
+        if key not in self._numbers:
+            labels = labels_of(self.frame, self.factors, case)
+            self._numbers[key] = self.pairs.numbers(labels)
+        return self._numbers[key]
 
     def granted(self, wish: Wish, limits: Limits, dice: Dice) -> Case | None:
         """Grant a wish; where it contradicts the schema, give up its options, then its sizes."""
@@ -177,7 +188,9 @@ class _Planner:
     def pairs_stage(self) -> None:
         """Cover pairs of levels; the cases found are then put in order of likelihood."""
         start = len(self.found)
-        maker = PairMaker(self.frame, self.pairs, self.seed.child("pairs"), self.tiles)
+        maker = PairMaker(
+            self.frame, self.pairs, self.seed.child("pairs"), self.tiles, self.numbers
+        )
         for case, why in maker.cases(2 * self.budget, self.small, self.limits):
             self.add(case, "pairs", why)
             if self.full:
@@ -188,8 +201,7 @@ class _Planner:
 
     def _rank(self, case: Case) -> int:
         """How likely a case is to fail, coarsely, so that cases of equal dtypes stay together."""
-        numbers = self.pairs.numbers(labels_of(self.frame, self.pairs.factors, case))
-        return sum(self.pairs.levels[number][1].rank for number in numbers) // 8
+        return sum(self.pairs.levels[number][1].rank for number in self.numbers(case)) // 8
 
     def random_stage(self) -> None:
         """Fill the budget with random cases, while new ones are found."""

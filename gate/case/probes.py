@@ -18,7 +18,7 @@ from gate.case.factor import Factor
 from gate.case.frame import Frame
 from gate.case.layouts import fits_far_rows
 from gate.case.limits import Limits
-from gate.case.model import Case
+from gate.case.model import Case, TensorChoice
 from gate.case.openers import Sizer, float_args
 from gate.case.points import point_wish
 from gate.case.special import is_sixteen_bit
@@ -61,10 +61,21 @@ def _point(frame: Frame, wish: Wish, limits: Limits, dice: Dice, path: str) -> C
     ):
         for _ in range(20):
             case = grant(frame, wish, room, dice)
-            if case is not None:
+            if case is not None and _holds(case, wish):
                 return case
         wish = replace(wish, values={**smallest, **wish.values})
     raise _wrong(frame, path, "no case has these values within the ranges and `where`")
+
+
+def _holds(case: Case, wish: Wish) -> bool:
+    """Return whether a case has the very values that its schema asks for."""
+    held: dict[str, Any] = {**dict(case.dims), **dict(case.dtypes), **dict(case.args)}
+    for name, value in wish.values.items():
+        if isinstance(held[name], TensorChoice) or (value is False and held[name] is None):
+            continue
+        if (name in wish.pinned or name not in dict(case.dims)) and held[name] != value:
+            return False
+    return True
 
 
 def _wrong(frame: Frame, path: str, what: str) -> SchemaError:

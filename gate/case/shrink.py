@@ -11,10 +11,10 @@ Simplicity, written once (`sort_key`), most important first:
 7. smaller dims one by one, in the order of the schema;
 8. the text, so that the order is total.
 
-Named attempts come first (everything plain at once, smallest sizes, 0, 1, one past each tile, one
-short of it, halves), then each dim goes down by halving steps until no single step is left. No
-case is accepted that does not fail, none is run twice, and a case is never larger than the one
-before.
+Named attempts come first: everything plain at once, smallest sizes, each arg and dtype plain, then
+for each dim 0, 1, 2, 3, one past each tile, one short of it, half. Then each dim goes down by
+halving steps until no single step is left. All of it is repeated until nothing helps. No case is
+accepted that does not fail, none is run twice, and each is simpler than the one before.
 """
 
 from __future__ import annotations
@@ -142,26 +142,27 @@ class _Search:
         before = self.key
         self.accept(made_plain(self.frame, self.best))
         self.accept(smallest(self.frame, self.best))
-        for step in (self._sizes, self._args, self._dtypes):
-            step(tiles)
+        self._args()
+        self._dtypes()
         self.accept(replace(self.best, seed=0))
+        self._sizes(tiles)
         return self.key < before
 
-    def _args(self, tiles: tuple[int, ...]) -> None:
+    def _args(self) -> None:
         for layouts, fills in ((True, False), (False, True)):
             self.accept(made_plain(self.frame, self.best, layouts=layouts, fills=fills, rest=False))
         for arg in self.frame.drawn_args:
             for choice in simpler_choices(self.frame, self.best, arg):
                 self.accept(with_arg(self.best, arg.name, choice))
 
-    def _dtypes(self, tiles: tuple[int, ...]) -> None:
+    def _dtypes(self) -> None:
         for name, dtypes in self.frame.schema.dtypes:
             for dtype in sorted(dtypes, key=lambda d: dtype_rank(dtypes, d)):
                 self.accept(with_dtype(self.frame, self.best, name, dtype))
 
     def _sizes(self, tiles: tuple[int, ...]) -> None:
         dims = dict(self.best.dims)
-        for name in sorted(dims, key=lambda n: -size_of(dims[n])):
+        for name in sorted(dims, key=lambda n: size_of(dims[n])):
             if name == GROUP:
                 self._group()
             else:

@@ -12,7 +12,7 @@ from typing import Any
 from gate.case.bind import check_where
 from gate.case.domain import fill_kind
 from gate.case.fills import POISON, base_fill, fill_fits, is_drawn, may_hold
-from gate.case.frame import UNKNOWN, Extents, Frame, Members, Options, Pick, Picked
+from gate.case.frame import UNKNOWN, Extents, Frame, Members, Options, Pick, Picked, Ranks
 from gate.case.layouts import contiguous_strides, layout_allowed, plain_layout
 from gate.case.limits import Limits, over
 from gate.case.model import ArgChoice, Case, DtypeScalar, TensorChoice
@@ -100,17 +100,17 @@ def fitted(
         CaseTextError  a range is empty, an extent is no size, or a `where` is false
     """
     caps: dict[str, int] = {}
-
-    sizes = {dim.name for dim in frame.schema.dims}
+    asked: dict[str, Options] = {}
 
     def capped(name: str, options: Options, optional: bool) -> Picked:
         value = pick(name, options, optional)
+        asked[name] = options
         cap = caps.get(name)
         if cap is None:
             return value
         if isinstance(options, Extents) and isinstance(value, int):
             return options.nearest(min(value, cap))
-        if isinstance(options, Members) and name in sizes:
+        if isinstance(options, Members):
             smallest: int = min(options.values)
             return max((m for m in options.values if m <= cap), default=smallest)
         if isinstance(value, tuple):
@@ -119,32 +119,60 @@ def fitted(
 
     draft = sketch(frame, capped)
     for _ in range(MAX_REPAIRS):
-        if over(limits, draft.shapes) <= 1:
+        excess = over(limits, draft.shapes)
+        if excess <= 1:
             check(draft)
             return draft
-        if not _lower(draft, caps, pinned):
+        if not _lower(draft, caps, asked, pinned, halvings=max(int(excess).bit_length() - 1, 1)):
             return None
         draft = sketch(frame, capped)
     return None
 
 
-def _lower(draft: Sketch, caps: dict[str, int], pinned: frozenset[str]) -> bool:
-    """Halve the cap of the largest dim that still can shrink; return whether there was one.
+def _lower(
+    draft: Sketch, caps: dict[str, int], asked: Mapping[str, Options], pinned: frozenset[str],
+    halvings: int,
+) -> bool:  # fmt: skip
+    """Halve caps of dims, each time that of the one furthest above its smallest extent; return
+    whether there was one.
 
-    The half is made odd: just past a power of two, 513 becomes 257 and not 256.
+    Measured against the smallest extent, since a dim that starts at 512 would else be the largest
+    of all until it is 512 in every case. The part above it is what is halved, and made odd: just
+    past a power of two, 513 becomes 257 and not 256.
     """
-    sizes: list[tuple[int, str]] = []
+    sizes: dict[str, tuple[int, int]] = {}
     for name in draft.frame.drawn_dims:
         value = draft.picked[name]
         size = max(value, default=0) if isinstance(value, tuple) else value
-        if isinstance(size, int) and size > 1 and name not in pinned:
-            sizes.append((size, name))
-    for size, name in sorted(sizes, reverse=True):
-        half = size // 2 | 1 if size > 2 else 1
+        low = _least(asked[name])
+        if isinstance(size, int) and size > max(low, 1) and name not in pinned:
+            sizes[name] = (size, low)
+    lowered = False
+    while sizes and halvings > 0:
+        name = max(sizes, key=lambda n: (sizes[n][0] / max(sizes[n][1], 1), sizes[n][0], n))
+        size, low = sizes.pop(name)
+        base = low if low > 1 else 0
+        half = base + ((size - base) // 2 | 1) if size - base > 2 else max(low, 1)
         if caps.get(name, size) > half:
             caps[name] = half
-            return True
-    return False
+            lowered = True
+            halvings -= 1
+            if half > max(low, 1):
+                sizes[name] = (half, low)
+    return lowered
+
+
+def _least(options: Options) -> int:
+    """Return the smallest extent that a dim may have."""
+    match options:
+        case Extents(lo=lo):
+            return lo
+        case Members(values=members):
+            return int(min(members))
+        case Ranks(group=group):
+            return group.lo
+        case _:
+            return 1
 
 
 # --- from a sketch to a case --------------------------------------------------------------------

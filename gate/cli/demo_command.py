@@ -15,6 +15,7 @@ from gate.engine.scope import ScopeRequest, make_scope
 from gate.engine.session import run_gate
 from gate.engine.settings import RunSettings
 from gate.errors import ExitCode
+from gate.report.writer import check_folder
 from gate.result import Policy
 
 DEMO_CASES = 32
@@ -41,6 +42,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def command(options: argparse.Namespace) -> int:
     """Build the repository, gate its pull request, show the comment; 0 when it was blocked."""
+    check_folder(options.report_dir)
     print(STORY)
     with tempfile.TemporaryDirectory(prefix="kernel-gate-demo-") as folder:
         repo = Path(folder) / "repository"
