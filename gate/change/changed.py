@@ -186,7 +186,7 @@ class _Comparison:
         return Key(self._moved(key.path), key.name)
 
     def _moved_id(self, kernel: Kernel) -> str:
-        return str(Key(self._moved(kernel.file), kernel.name))
+        return f"{self._moved(kernel.file)}::{kernel.name}"
 
 
 def _is_python(file: ChangedFile) -> bool:
@@ -202,7 +202,7 @@ def _reason_kernel(kernel: Kernel) -> ChangeReason:
 
 
 def _reason(part: Part) -> ChangeReason:
-    return ChangeReason(what=part.role.value, name=part.key.name, file=part.key.path)
+    return ChangeReason(what=part.role.value, name=part.key.plain, file=part.key.path)
 
 
 def _rank(part: Part) -> tuple[int, str, str]:

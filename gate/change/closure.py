@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -36,44 +37,62 @@ class Part:
     """Whether the kernel reaches it by itself, without its launchers."""
 
 
+_STEPS_AWAY = 2
+"""How far host code is followed outside the kernel's file: a launcher's `settings(n)` and what that
+uses, but not the configuration and logging of a whole library."""
+
+
 class Closures:
     """Collects the parts of kernels."""
 
     def __init__(
         self,
         graph: Graph,
+        jit: frozenset[Key],
         kernels: frozenset[Key],
         aliases: dict[Key, frozenset[Key]],
         launchers: dict[Key, tuple[Key, ...]],
     ) -> None:
         self._graph = graph
-        self._kernels = kernels
+        self._jit = jit
         self._aliases = aliases
         self._launchers = launchers
-        self._launching = frozenset(key for found in launchers.values() for key in found)
+        self._others = kernels.union(*launchers.values())
 
     def parts(self, kernel: Key) -> tuple[Part, ...]:
-        """Return the parts of a kernel: itself first, then what it reaches, then its launchers."""
-        own = (kernel, *sorted(self._aliases.get(kernel, ()), key=str))
-        found: dict[Key, Part] = {key: Part(Role.KERNEL, key, True) for key in own}
-        self._reach(own, found, device=True, stop=frozenset())
+        """Return the parts of a kernel: itself first, then what it reaches, then its launchers.
+
+        What device code reaches is followed to its end, host code as `_STEPS_AWAY` says. From
+        launchers on, other kernels and their launchers are left out: they are parts of those.
+        """
+        own = (kernel, *sorted(self._aliases.get(kernel, ())))
         launchers = self._launchers.get(kernel, ())
+        home = frozenset(key.path for key in own)
+        found: dict[Key, Part] = {key: Part(Role.KERNEL, key, True) for key in own}
+        self._reach(own, found, home, device=True)
         for key in launchers:
             found.setdefault(key, Part(Role.LAUNCHER, key, False))
-        others = (self._launching | self._kernels) - set(launchers)
-        self._reach(launchers, found, device=False, stop=others - set(own))
+        self._reach(launchers, found, home, device=False)
         return tuple(found.values())
 
     def _reach(
-        self, start: Iterable[Key], found: dict[Key, Part], *, device: bool, stop: frozenset[Key]
+        self, start: Iterable[Key], found: dict[Key, Part], home: frozenset[str], *, device: bool
     ) -> None:
-        waiting = list(start)
+        waiting = deque((key, 0) for key in start)
         while waiting:
-            key = waiting.pop(0)
-            for used in sorted(self._graph.uses(key), key=str):
-                if used not in found and used not in stop:
+            key, away = waiting.popleft()
+            for used in self._graph.uses(key):
+                if used in found or (not device and used in self._others):
+                    continue
+                step = 0 if used.path in home or self._is_device(key, used) else away + 1
+                if step <= _STEPS_AWAY:
                     found[used] = Part(self._role(used, found), used, device)
-                    waiting.append(used)
+                    waiting.append((used, step))
+
+    def _is_device(self, user: Key, used: Key) -> bool:
+        """Whether a definition is compiled: jit code, or a constant that jit code reads."""
+        kind = self._graph.project.definition(used).kind
+        return used in self._jit or (kind is Kind.VALUE and user in self._jit)
 
     def _role(self, key: Key, found: dict[Key, Part]) -> Role:
         if self._graph.project.definition(key).kind is not Kind.VALUE:

@@ -21,19 +21,33 @@ class Draft:
         self.decorators: list[Dotted] = []
         self.local: set[str] = set()
         self.bound = False
+        self.conditional = False
         self.params: list[str] = []
         self.bases: list[Dotted] = []
         self.chain: tuple[Dotted, ...] = ()
         self.target: Dotted = ()
         self._line = line
-        self._scope = scope
-        self._owner = owner
+        self.scope = scope
+        self.owner = owner
         self._calls: set[Dotted] = set()
         self._launches: set[Dotted] = set()
         self._applied: set[Applied] = set()
         self._returned_calls: set[Dotted] = set()
         self._returns_value = False
         self._imports: dict[str, tuple[Import, ...]] = {}
+
+    def rename(self, old: str, new: str) -> None:
+        """Read names that start with `old` as ones that start with `new`."""
+
+        def renamed(name: Dotted) -> Dotted:
+            return (new, *name[1:]) if name[:1] == (old,) else name
+
+        self.refs = set(map(renamed, self.refs))
+        self._calls = set(map(renamed, self._calls))
+        self._launches = set(map(renamed, self._launches))
+        self._applied = {Applied(renamed(a.callee), renamed(a.given)) for a in self._applied}
+        self.chain = tuple(map(renamed, self.chain))
+        self.target = renamed(self.target)
 
     def also(self, kind: Kind, line: int) -> None:
         """Note that another branch defines the same name as `kind`."""
@@ -67,6 +81,6 @@ class Draft:
             launches=frozenset(self._launches), applied=frozenset(self._applied),
             decorators=tuple(self.decorators), returned_calls=frozenset(self._returned_calls),
             returns_value=self._returns_value, imports=self._imports, local=frozenset(self.local),
-            scope=self._scope, owner=self._owner, bound=self.bound, params=tuple(self.params),
+            scope=self.scope, owner=self.owner, bound=self.bound, params=tuple(self.params),
             bases=tuple(self.bases), chain=self.chain, target=self.target,
         )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 
 from gate.change.draft import Draft
 from gate.change.facts import MODULE, OWN_CLASS, Kind, ModuleFacts
@@ -151,8 +152,10 @@ class _Reader:
 
         outer_self  the name of `self` or `cls` in the method around it
         """
+        self._shadow(name, place)
         draft = self._draft(name, Kind.FUNCTION, node.lineno, place.scope, place.owner)
         draft.nodes.extend((*place.context, node))
+        draft.conditional |= bool(place.context)
         params = [arg.arg for arg in all_args(node.args)]
         decorators = decorator_names(node.decorator_list)
         method = bool(place.owner) and name == f"{place.owner}.{node.name}"
@@ -196,6 +199,33 @@ class _Reader:
                 draft = self._draft(f"{owner}.{attribute}", Kind.VALUE, node.lineno, owner, owner)
                 draft.nodes.append(node)
                 draft.add_scope(found, body.variables)
+
+    def _shadow(self, name: str, place: _Place) -> None:
+        """Set an earlier function aside when a module defines its name again.
+
+        It lives on as `name@1`: in `kernel = f; def f(...): kernel[grid](...)` the first `f` is
+        what `kernel` holds. Branches are no second definition, they are one that varies.
+        """
+        earlier = self.drafts.get(name)
+        if earlier is None or earlier.kind is not Kind.FUNCTION:
+            return
+        if earlier.conditional or place.context or place.owner or place.scope:
+            return
+        aside = next(n for i in count(1) if (n := f"{name}@{i}") not in self.drafts)
+        moved = {old: aside + old[len(name) :] for old in self._family(name)}
+        for draft in self.drafts.values():
+            if draft is earlier or (draft.kind is Kind.VALUE and not draft.owner):
+                draft.rename(name, aside)
+            draft.scope = moved.get(draft.scope, draft.scope)
+        self.drafts = {moved.get(old, old): draft for old, draft in self.drafts.items()}
+        self.children = {
+            moved.get(outer, outer): [moved.get(kid, kid) for kid in kids]
+            for outer, kids in self.children.items()
+        }
+
+    def _family(self, name: str) -> list[str]:
+        """Return a definition and all that lies in it."""
+        return [known for known in self.drafts if known == name or known.startswith(f"{name}.")]
 
     def _draft(self, name: str, kind: Kind, line: int, scope: str, owner: str) -> Draft:
         """Return the draft of a name, begun now or in another branch."""

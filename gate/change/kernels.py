@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from gate.change.closure import Closures, Part
 from gate.change.facts import Kind
 from gate.change.graph import Graph
+from gate.change.jit import find_jit_functions
 from gate.change.launchers import Launchers
 from gate.change.project import Key, ParseCache, Project
 from gate.change.tree import Tree, read_all
 
-_SEED = re.compile(rb"triton|gluon|\bjit\b|\btl\b")
-"""A file with none of these words holds no kernel: a kernel loads and stores through `tl`."""
+_DEVICE_CODE = re.compile(rb"\btl\.")
+"""How device code reads and writes memory, wherever its decorator comes from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,28 +99,8 @@ def scan(tree: Tree, cache: ParseCache | None = None) -> KernelIndex:
     Raises
         GitError  the tree cannot be read
     """
-    paths = [path for path in tree.paths() if path.endswith(".py")]
-    project = Project(read_all(tree, paths), cache or ParseCache())
-    seeds = [path for path, raw in project.sources.items() if _SEED.search(raw)]
-    for path in seeds:
-        project.facts(path)
-    graph = Graph(project)
-    jit = graph.jit_functions()
-    launchers = Launchers(graph, jit, seeds)
-    found = frozenset(key for key in jit if launchers.is_kernel(key))
-    above = launchers.of(sorted(found, key=str))
-    aliases = _aliases(graph, found)
-    closures = Closures(graph, found, aliases, above)
-    kernels = {
-        str(key): _kernel(graph, key, closures.parts(key), above[key], aliases.get(key, ()))
-        for key in found
-    }
-    return KernelIndex(
-        kernels,
-        helpers=tuple(sorted(str(key) for key in jit - found)),
-        problems=tuple(_problems(project)),
-        graph=graph,
-    )
+    with _collector_paused():
+        return _scan(tree, cache or ParseCache())
 
 
 def affected_by_files(index: KernelIndex, paths: Iterable[str]) -> tuple[str, ...]:
@@ -126,12 +109,68 @@ def affected_by_files(index: KernelIndex, paths: Iterable[str]) -> tuple[str, ..
     return tuple(id for id, kernel in index.kernels.items() if kernel.files & wanted)
 
 
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause Python's garbage collector, which else takes as long as the scan itself.
+
+    Syntax trees hold no cycles and are kept for the whole run. They are frozen at the end, so that
+    the next collection does not walk through them either; dropping an index still frees it.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_on:
+            gc.enable()
+
+
+def _scan(tree: Tree, cache: ParseCache) -> KernelIndex:
+    paths = [path for path in tree.paths() if path.endswith(".py")]
+    project = Project(read_all(tree, paths), cache)
+    seeds = [path for path, raw in project.sources.items() if _may_define_kernels(raw)]
+    graph = Graph(project)
+    jit = find_jit_functions(graph, seeds)
+    launchers = Launchers(graph, jit, seeds)
+    found = frozenset(key for key in jit if launchers.is_kernel(key))
+    above = launchers.of(sorted(found))
+    aliases = _aliases(graph, found)
+    closures = Closures(graph, jit, found, aliases, above)
+    kernels: dict[str, Kernel] = {}
+    for key in sorted(found):
+        kernel = _kernel(graph, key, closures.parts(key), above[key], aliases.get(key, ()))
+        kernels[kernel.id] = _joined(kernels[kernel.id], kernel) if kernel.id in kernels else kernel
+    return KernelIndex(
+        kernels,
+        helpers=tuple(sorted(str(key) for key in jit - found)),
+        problems=tuple(_problems(project)),
+        graph=graph,
+    )
+
+
+def _may_define_kernels(raw: bytes) -> bool:
+    """Whether a file must be parsed in any case; others are when they use or help a kernel."""
+    if b"jit" in raw or b"gluon" in raw:
+        return True
+    return b"tl." in raw and _DEVICE_CODE.search(raw) is not None
+
+
+def _joined(kernel: Kernel, shadowed: Kernel) -> Kernel:
+    """Return a kernel with the parts of an earlier one of the same name in the same file."""
+    return replace(
+        kernel,
+        parts=tuple(dict.fromkeys((*kernel.parts, *shadowed.parts))),
+        launchers=tuple(dict.fromkeys((*kernel.launchers, *shadowed.launchers))),
+    )
+
+
 def _kernel(
     graph: Graph, key: Key, parts: tuple[Part, ...], above: tuple[Key, ...], aliases: Iterable[Key]
 ) -> Kernel:
     definition = graph.project.definition(key)
     return Kernel(
-        id=str(key), file=key.path, name=key.name, line=definition.line, parts=parts,
+        id=str(key), file=key.path, name=key.plain, line=definition.line, parts=parts,
         launchers=tuple(map(str, above)), aliases=tuple(sorted(map(str, aliases))),
         params=definition.params,
     )  # fmt: skip

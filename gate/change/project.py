@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gate.change.extract import extract
 from gate.change.facts import OWN_CLASS, Definition, Dotted, Import, Kind, ModuleFacts
@@ -14,9 +15,11 @@ MAX_HOPS = 16
 """Re-exports, base classes and aliases that are followed before a chain counts as endless."""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A definition by its place."""
+class Key(NamedTuple):
+    """A definition by its place; sorts by file, then by name.
+
+    A tuple, since sets and dicts of keys are most of the work here and a tuple hashes in C.
+    """
 
     path: str
     """File, from the root."""
@@ -24,7 +27,12 @@ class Key:
     """Qualified name in the file."""
 
     def __str__(self) -> str:
-        return f"{self.path}::{self.name}"
+        return f"{self.path}::{self.plain}"
+
+    @property
+    def plain(self) -> str:
+        """The name as the source has it: `k@1`, a `k` that a later `k` shadows, is `k`."""
+        return self.name.partition("@")[0]
 
 
 @dataclass(frozen=True, slots=True)

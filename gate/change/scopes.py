@@ -12,6 +12,9 @@ from typing import Any
 
 from gate.change.facts import OWN_CLASS, Applied, Dotted, Import
 
+_LEAVES = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
+"""Kinds of nodes that hold no names."""
+
 _LAUNCHING = frozenset({"run", "warmup"})
 """Methods of a jit function that launch or compile it, beside `kernel[grid](...)`."""
 
@@ -60,11 +63,8 @@ class Scope:
         stack = list(nodes)
         while stack:
             node = stack.pop()
-            handler = _HANDLERS.get(type(node))
-            if handler is None:
-                stack.extend(ast.iter_child_nodes(node))
-            else:
-                handler(self, node, stack)
+            handler = _HANDLERS.get(type(node), _children)
+            handler(self, node, stack)
 
     @property
     def variables(self) -> frozenset[str]:
@@ -193,15 +193,18 @@ def _return(scope: Scope, node: ast.Return, stack: list[ast.AST]) -> None:
     stack.append(node.value)
     if not (isinstance(node.value, ast.Constant) and node.value.value is None):
         scope.returns_value = True
-    scope.returned_calls |= {
-        callee(inner) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)
-    } - {()}
+    called: ast.expr | None = node.value
+    while isinstance(called, ast.Call):
+        name = callee(called)
+        if name:
+            scope.returned_calls.add(name)
+        called = first_given(called)
 
 
 def _assign(
     scope: Scope, node: ast.Assign | ast.AnnAssign | ast.AugAssign, stack: list[ast.AST]
 ) -> None:
-    stack.extend(ast.iter_child_nodes(node))
+    _children(scope, node, stack)
     for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
         name = dotted(target)
         if len(name) == 2 and name[0] == scope._self_name:
@@ -211,7 +214,7 @@ def _assign(
 def _handler(scope: Scope, node: ast.ExceptHandler, stack: list[ast.AST]) -> None:
     if node.name:
         scope.binds.add(node.name)
-    stack.extend(ast.iter_child_nodes(node))
+    _children(scope, node, stack)
 
 
 def _match_name(
@@ -220,7 +223,17 @@ def _match_name(
     name = node.rest if isinstance(node, ast.MatchMapping) else node.name
     if name:
         scope.binds.add(name)
-    stack.extend(ast.iter_child_nodes(node))
+    _children(scope, node, stack)
+
+
+def _children(scope: Scope, node: ast.AST, stack: list[ast.AST]) -> None:
+    """Go on with what a node holds; written out, since most of the time is spent here."""
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if isinstance(value, list):
+            stack += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST):
+            stack.append(value)
 
 
 def _nothing(scope: Scope, node: ast.AST, stack: list[ast.AST]) -> None:
@@ -254,6 +267,7 @@ _HANDLERS: dict[type[ast.AST], _Handler] = {
     ast.SetComp: _comprehension,
     ast.DictComp: _comprehension,
     ast.GeneratorExp: _comprehension,
+    **{leaf: _nothing for kind in _LEAVES for leaf in kind.__subclasses__()},
 }
 
 

@@ -44,6 +44,7 @@ class _Tiles:
     """Collects the integers of one kernel."""
 
     def __init__(self, index: KernelIndex, kernel: Kernel) -> None:
+        self._graph = index.graph
         self._project = index.graph.project
         self._kernel = kernel
         self._own = kernel.parts[0].key
@@ -53,11 +54,11 @@ class _Tiles:
     def values(self) -> Iterator[int]:
         """Yield every integer that a constexpr may take."""
         for part in self._kernel.parts:
-            definition = self._project.definition(part.key)
-            for node in definition.nodes:
+            code = self._project.definition(part.key).kind is Kind.FUNCTION
+            for node in self._graph.sites(part.key):
                 yield from self._named(node, part.key)
-                if part.device and definition.kind is Kind.FUNCTION:
-                    yield from self._inside_device_code(node, part.key)
+                if part.device and code:
+                    yield from self._in_device_code(node, part.key)
                 if not part.device:
                     yield from self._positional(node, part.key)
             if part.device and part.role is Role.CONSTANT:
@@ -69,45 +70,49 @@ class _Tiles:
                 yield from (a.arg for a in all_args(node.args) if is_constexpr(a.annotation))
 
     def _named(self, node: ast.AST, key: Key) -> Iterator[int]:
-        """Values given by the name of a constexpr: keywords, dict items, defaults."""
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.keyword) and inner.arg in self._constexprs:
-                yield from self._integers(inner.value, key)
-            elif isinstance(inner, ast.Dict):
-                for name, value in zip(inner.keys, inner.values, strict=True):
-                    if isinstance(name, ast.Constant) and name.value in self._constexprs:
-                        yield from self._integers(value, key)
-            elif isinstance(inner, ast.Assign):
-                for target in inner.targets:
-                    if _item_name(target) in self._constexprs:
-                        yield from self._integers(inner.value, key)
+        """Values given by the name of a constexpr: keywords, dict items, `meta["BLOCK"] = ...`."""
+        match node:
+            case ast.keyword(arg=str(name), value=value) if name in self._constexprs:
+                yield from self._integers(value, key)
+            case ast.Dict(keys=keys, values=values):
+                for one, given in zip(keys, values, strict=True):
+                    if isinstance(one, ast.Constant) and one.value in self._constexprs:
+                        yield from self._integers(given, key)
+            case ast.Assign(targets=targets, value=value):
+                if any(_item_name(target) in self._constexprs for target in targets):
+                    yield from self._integers(value, key)
+            case _:
+                return
 
     def _positional(self, node: ast.AST, key: Key) -> Iterator[int]:
         """Values given by position in `kernel[grid](...)`."""
-        for call in ast.walk(node):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Subscript):
-                name = callee(call.func)
-                known = self._project.meanings(key, name) if name else ()
-                if known and self._own not in known:
-                    continue  # another kernel; an unknown name may be this one in a variable
-                for param, value in zip(self._kernel.params, call.args, strict=False):
-                    if isinstance(value, ast.Starred):
-                        break
-                    if param in self._constexprs:
-                        yield from self._integers(value, key)
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)):
+            return
+        name = callee(node.func)
+        known = self._project.meanings(key, name) if name else ()
+        if known and self._own not in known:
+            return  # another kernel; an unknown name may be this one in a variable
+        for param, value in zip(self._kernel.params, node.args, strict=False):
+            if isinstance(value, ast.Starred):
+                return
+            if param in self._constexprs:
+                yield from self._integers(value, key)
 
-    def _inside_device_code(self, node: ast.AST, key: Key) -> Iterator[int]:
+    def _in_device_code(self, node: ast.AST, key: Key) -> Iterator[int]:
         """Defaults and local constexprs, and the ends of `tl.arange`."""
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.FunctionDef):
-                for name, default in _defaults(inner.args):
-                    if is_constexpr(name.annotation):
+        match node:
+            case ast.FunctionDef(args=args):
+                for arg, default in _defaults(args):
+                    if is_constexpr(arg.annotation):
                         yield from self._integers(default, key)
-            elif isinstance(inner, ast.AnnAssign) and is_constexpr(inner.annotation):
-                yield from self._integers(inner.value, key) if inner.value else ()
-            elif isinstance(inner, ast.Call) and callee(inner)[-1:] == ("arange",):
-                for given in inner.args:
-                    yield from self._integers(given, key)
+            case ast.AnnAssign(annotation=annotation, value=ast.expr() as value):
+                if is_constexpr(annotation):
+                    yield from self._integers(value, key)
+            case ast.Call(args=given) if callee(node)[-1:] == ("arange",):
+                for end in given:
+                    yield from self._integers(end, key)
+            case _:
+                return
 
     def _constant(self, part: Part) -> Iterator[int]:
         for node in self._project.definition(part.key).nodes:
@@ -139,11 +144,19 @@ class _Tiles:
             yield from ((value, key) for value in self._locals(key).get(name[0], ()))
         for meaning in self._project.meanings(key, name):
             if isinstance(meaning, Key) and meaning != key:
-                definition = self._project.definition(meaning)
-                if definition.kind is Kind.VALUE:
-                    for node in definition.nodes:
-                        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                            yield node.value, meaning
+                yield from ((value, meaning) for value in self._given_by(meaning))
+
+    def _given_by(self, key: Key) -> Iterator[ast.expr]:
+        """Yield what a value is assigned, or what a function returns."""
+        definition = self._project.definition(key)
+        for node in definition.nodes:
+            if definition.kind is Kind.VALUE:
+                if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                    yield node.value
+            elif definition.kind is Kind.FUNCTION:
+                for inner in ast.walk(node):
+                    if isinstance(inner, ast.Return) and inner.value is not None:
+                        yield inner.value
 
     def _locals(self, key: Key) -> dict[str, list[ast.expr]]:
         if key not in self._assigned:
@@ -178,8 +191,8 @@ def _computed(node: ast.AST) -> int | None:
             one, two = _computed(left), _computed(right)
             return None if one is None or two is None else _operated(op, one, two)
         case ast.Call(args=[given]) if callee(node)[-1:] == ("next_power_of_2",):
-            value = _computed(given)
-            return 1 << (value - 1).bit_length() if value and 0 < value <= LARGEST else None
+            size = _computed(given)
+            return 1 << (size - 1).bit_length() if size and 0 < size <= LARGEST else None
         case _:
             return None
 
