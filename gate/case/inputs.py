@@ -63,8 +63,7 @@ def build_inputs(bound: BoundCase, make: Make | None = None) -> Inputs:
 
 def array_digest(array: Array) -> str:
     """Return the SHA-256 of an array's logical bytes in C order, little-endian, hex."""
-    plain_bytes = np.ascontiguousarray(array)
-    return hashlib.sha256(plain_bytes.tobytes()).hexdigest()
+    return hashlib.sha256(array.tobytes(order="C")).hexdigest()
 
 
 # --- one arg ------------------------------------------------------------------------------------
@@ -104,7 +103,7 @@ def _tensor(
     array = np.broadcast_to(_filled(tensor, span, seed, values), shape)
     if tensor.arg.live is not None and tensor.arg.live.lengths:
         array = _with_garbage(tensor, array, env, seed.child("dead"))
-    return np.ascontiguousarray(array)
+    return np.asarray(array, order="C")
 
 
 def _filled(tensor: BoundTensor, span: Span, seed: Seed, values: Mapping[str, Any]) -> Array:
@@ -126,7 +125,7 @@ def _checked_make(tensor: BoundTensor, array: Array) -> Array:
         raise CaseTextError(
             f"arg {tensor.name}: `make` gave {array.dtype}, the schema says {tensor.dtype}"
         )
-    return np.ascontiguousarray(array)
+    return np.asarray(array, order="C")
 
 
 # --- dead elements ------------------------------------------------------------------------------

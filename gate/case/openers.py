@@ -205,11 +205,12 @@ class Sizer:
     def sizes(self, kind: str, index: int) -> dict[str, Any]:
         """Return dim -> a level's value. kind as in `Opener.sizes`; index makes cases differ."""
         chosen: dict[str, Any] = {}
+        past, crossed = self._past_known(), False
         ordered = sorted(self.factors, key=lambda factor: -self.weights[factor.name])
         for turn, factor in enumerate(ordered):
             cap = self.cap(factor.name, chosen)
-            if turn == 0 and index % 2 == 0:
-                cap = max(cap, self._past_known())
+            if not crossed and index % 2 == 0 and any(v.value == past for v in factor.levels):
+                cap, crossed = max(cap, past), True
             chosen[factor.name] = self._one(factor, kind, cap, index + turn)
         return chosen
 

@@ -126,3 +126,69 @@ def matmul(**more: Any) -> OpSchema:
         returns=(ret("c", "M N"),),
         **more,
     )
+
+
+def varied(**more: Any) -> OpSchema:
+    """Every kind of arg at once: structured integers, options, lists, broadcasting, outputs."""
+    return schema(
+        op="varied",
+        group=(0, 2, 1, 4),
+        dims=(
+            dim("NS", "1..4"),
+            dim("TQ", "1..64"),
+            dim("E", [4, 8]),
+            dim("K", "1..min(E, 4)"),
+            dim("W", "2 * E"),
+            dim("G", 3),
+        ),
+        dtypes=(("T", ("float32", "bfloat16")), ("I", ("int32", "int64"))),
+        args=(
+            tensor("x", "... TQ W"),
+            tensor("y", "... TQ W", broadcast=True),
+            tensor("cu", "NS + 1".replace(" ", ""), "I", values=values(offsets="TQ")),
+            tensor("lens", "NS", "I", values=values("diff(cu)..64")),
+            tensor("ids", "TQ K", "I", values=values("0..E-1", distinct="", also=(-1,))),
+            tensor("mask", "NS TQ", "bool", values=values("nonempty"), optional=True),
+            tensor("p", "TQ W", "T", values=values("probabilities")),
+            tensor("xs", "K TQ", "T", list_lo=1, list_hi=3, vary=("TQ",)),
+            tensor("cache", "NS TQ W", "T", live={"TQ": "lens"}),
+            tensor("out", "TQ W", "T", io="out"),
+            scalar("scale", "float", [1, 0.5]),
+            scalar("win", "int", "1..TQ", optional=True),
+            scalar("mode", "str", ["mean", "sum"]),
+            scalar("causal", "bool"),
+            scalar("to", "dtype", ["float16", "float32"]),
+        ),
+        returns=(ret("z", "TQ W"),),
+        where=("NS <= TQ", "not (causal and mask is not None)"),
+        **more,
+    )
+
+
+def all_schemas() -> dict[str, OpSchema]:
+    """Return the schemas of these tests by op."""
+    return {one.op: one for one in (softmax(), matmul(), varied(), elementwise(), integers())}
+
+
+def elementwise() -> OpSchema:
+    return schema(
+        op="elementwise",
+        group=(0, 3, 0, 64),
+        dtypes=(("A", ("float32", "int32", "bool")),),
+        args=(tensor("a", "...", "A", broadcast=True), tensor("b", "...", "A", io="inout")),
+        returns=(ret("y", None, "A"),),
+    )
+
+
+def integers() -> OpSchema:
+    return schema(
+        op="integers",
+        dims=(dim("N", "0..4096"), dim("Q", "8..512", multiple_of=8)),
+        dtypes=(("I", ("int8", "uint8", "int64", "uint64")),),
+        args=(
+            tensor("i", "N Q", "I"),
+            tensor("d", "N Q", "int32", values=values("-100..100", exclude=(0,))),
+            tensor("c", "Q", "float16", values=values([0.5, 2])),
+        ),
+        returns=(ret("o", "N Q", "I"),),
+    )
