@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +11,6 @@ HERE = Path(__file__).resolve().parent
 LINES = (HERE / "planted.py").read_text(encoding="utf-8").splitlines()
 
 pytestmark = pytest.mark.triton
-
-
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what each scenario reported."""
-    out = tmp_path_factory.mktemp("checks") / "scenarios.json"
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parents[1])}
-    env["TRITON_CACHE_DIR"] = str(out.parent / "cache")
-    command = [sys.executable, str(HERE / "scenarios.py"), str(out)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(out.read_text(encoding="utf-8"))
 
 
 def marked(name: str) -> int:
@@ -39,7 +23,7 @@ PLANTED = {
     "write_past": ("oob_write", "y", [2, 0, 0], "1 element past the end of `y` (3 of 8 lanes)"),
     "write_far": ("oob_write", "y", [0, 0, 0], "8589934585 elements past the end of `y`"),
     "read_before": ("oob_read", "x", [0, 0, 0], "1 element before the start of `x`"),
-    "reach_other": ("oob_read", "x", [0, 0, 0], "past the end of `x`"),
+    "reach_other": ("oob_read", "x", [0, 0, 0], "of `x` (8 of 8 lanes)"),
     "rows_dense": ("oob_read", "x", [1, 0, 0], "the gap between elements of `x`"),
     "add_to_unset": ("uninitialised", "y", [0, 0, 0], "which nothing has written (6 of 8 lanes)"),
     "wrap_row": ("int_wrap", "x", [0, 0, 0], "left the int32 range on its way to the address"),
@@ -94,7 +78,7 @@ def test_addresses_read_from_memory_reach_live_tensors_only(seen: dict[str, Any]
     assert good["faults"] == []
     assert good["out"] == [1.0, 2, 3, 4, 5, 6, 0, 0, 10, 20, 30, 40, 50, 60, 0, 0]
     bad = seen["pointers_past_the_end"]
-    assert [fault["kind"] for fault in bad["faults"]] == ["oob_read"]
+    assert {fault["kind"] for fault in bad["faults"]} == {"oob_read"}
 
 
 def test_a_program_that_waits_for_a_later_one_is_unsupported(seen: dict[str, Any]) -> None:

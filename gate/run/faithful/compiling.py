@@ -49,6 +49,9 @@ class Compiling:
     ) -> int | None:
         """Ask for the specialisation of a launch; None when it cannot be described."""
         described = specialisation(kernel, arguments, options)
+        if described is None:
+            name = kernel_id(kernel.fn, self.root)
+            self.notes.append(f"not compiled: an argument or constant of {name} has no text form")
         if described is None or self._dead:
             return None
         key = json.dumps(described, sort_keys=True)
