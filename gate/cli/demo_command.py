@@ -18,7 +18,7 @@ from gate.errors import ExitCode
 from gate.report.writer import check_folder
 from gate.result import Policy
 
-DEMO_CASES = 32
+DEMO_CASES = 20
 """Enough to find and shrink the planted bug on two cores within a minute."""
 
 

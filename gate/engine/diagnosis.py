@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from gate.case.model import Case
 from gate.case.text import format_case
 from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord, OpTask
 from gate.engine.lanes import Crew
+from gate.engine.neighbours import affordable, alike, neighbours
 from gate.engine.settings import RunSettings
 from gate.errors import CaseTextError
 from gate.judge.ask import ask
@@ -40,9 +42,27 @@ def diagnose_finding(
     """
     judged = _judged([*records, smallest], failure.fingerprint)
     if failure.kind not in _COSTLY:
-        judged = _asked(task, crew, settings, failure.fingerprint, judged, tiles)
+        hunt = _Hunt(task, crew, settings, failure.fingerprint, smallest.case)
+        beside = neighbours(task.schema, smallest.case, tiles, settings.diagnose_runs // 2)
+        judged = hunt.run(judged, beside)
+        judged = hunt.ask(judged, tiles)
+    return _explain(task, failure, judged, smallest, tiles)
+
+
+def _explain(
+    task: OpTask,
+    failure: Failure,
+    judged: list[JudgedCase],
+    smallest: CaseRecord,
+    tiles: tuple[int, ...],
+) -> Diagnosis:
+    """Explain from all cases; where values hide the bug in some, from those with its values."""
+    same = [e for e in judged if e.failed or alike(smallest.case, e.case)]
     try:
         found = diagnose(task.schema, judged, failure, tiles=tiles)
+        if not found.exact and len(same) < len(judged):
+            among = diagnose(task.schema, same, failure, tiles=tiles)
+            found = among if among.exact else found
     except CaseTextError:
         return Diagnosis()
     return Diagnosis(condition=found.condition, cause=found.cause, mends=found.mends)
@@ -58,24 +78,43 @@ def _judged(records: Sequence[CaseRecord], fingerprint: str) -> list[JudgedCase]
     return list(held.values())
 
 
-def _asked(
-    task: OpTask,
-    crew: Crew,
-    settings: RunSettings,
-    fingerprint: str,
-    judged: list[JudgedCase],
-    tiles: tuple[int, ...],
-) -> list[JudgedCase]:
-    end = time.monotonic() + settings.shrink_seconds
-    seen = {format_case(entry.case) for entry in judged}
-    left = settings.diagnose_runs
-    while left > 0 and time.monotonic() < end:
-        wanted = ask(task.schema, judged, tiles=tiles, count=min(ROUND, left))
-        fresh = [case for case in wanted if format_case(case) not in seen]
-        if not fresh:
-            break
-        left -= len(fresh)
-        seen |= {format_case(case) for case in fresh}
-        ran = list(crew.map(lambda lane, case: run_case(task, case, lane, settings), fresh))
-        judged = judged + _judged(ran, fingerprint)
-    return judged
+class _Hunt:
+    """Runs further cases for one diagnosis, within its budget of runs and seconds."""
+
+    def __init__(
+        self, task: OpTask, crew: Crew, settings: RunSettings, fingerprint: str, smallest: Case
+    ) -> None:
+        self.task = task
+        self.crew = crew
+        self.settings = settings
+        self.fingerprint = fingerprint
+        self.smallest = smallest
+        self.left = settings.diagnose_runs
+        self.end = time.monotonic() + settings.shrink_seconds
+
+    def run(self, judged: list[JudgedCase], cases: Sequence[Case]) -> list[JudgedCase]:
+        """Return `judged` with the outcome of further cases."""
+        known = {format_case(entry.case) for entry in judged}
+        fresh = [case for case in cases if format_case(case) not in known][: max(0, self.left)]
+        self.left -= len(fresh)
+        ran = self.crew.map(
+            lambda lane, case: run_case(self.task, case, lane, self.settings), self._in_time(fresh)
+        )
+        return judged + _judged(list(ran), self.fingerprint)
+
+    def ask(self, judged: list[JudgedCase], tiles: tuple[int, ...]) -> list[JudgedCase]:
+        """Return `judged` with cases that tell rival conditions apart."""
+        while self.left > 0 and time.monotonic() < self.end:
+            wanted = ask(self.task.schema, judged, tiles=tiles, count=min(ROUND, self.left))
+            cheap = [case for case in wanted if affordable(self.smallest, case)]
+            before = len(judged)
+            judged = self.run(judged, cheap)
+            if len(judged) == before:
+                break
+        return judged
+
+    def _in_time(self, cases: Sequence[Case]) -> Iterator[Case]:
+        for case in cases:
+            if time.monotonic() > self.end:
+                return
+            yield case
