@@ -205,12 +205,16 @@ class Sizer:
     def sizes(self, kind: str, index: int) -> dict[str, Any]:
         """Return dim -> a level's value. kind as in `Opener.sizes`; index makes cases differ."""
         chosen: dict[str, Any] = {}
-        past, crossed = self._past_known(), False
-        ordered = sorted(self.factors, key=lambda factor: -self.weights[factor.name])
+        past = self._past_known() if index % 2 == 0 else 0
+        can_cross = {f.name for f in self.factors if any(v.value == past for v in f.levels)}
+        ordered = sorted(
+            self.factors,
+            key=lambda f: (past == 0 or f.name not in can_cross, -self.weights[f.name]),
+        )
         for turn, factor in enumerate(ordered):
             cap = self.cap(factor.name, chosen)
-            if not crossed and index % 2 == 0 and any(v.value == past for v in factor.levels):
-                cap, crossed = max(cap, past), True
+            if past and turn == 0 and factor.name in can_cross:
+                cap = max(cap, past)
             chosen[factor.name] = self._one(factor, kind, cap, index + turn)
         return chosen
 
