@@ -24,7 +24,7 @@ class Limits:
     """Levels of a dim at most."""
 
 
-INTERPRETER = Limits(elements=1 << 16, slices=256, rows=768, extent=1 << 14, levels=18)
+INTERPRETER = Limits(elements=1 << 16, slices=256, rows=1280, extent=1 << 14, levels=18)
 """About a millisecond a block operation: a few hundred programs a case."""
 CUDA = Limits(elements=1 << 24, slices=1 << 20, rows=1 << 21, extent=1 << 22, levels=24)
 """Copying and judging 16 million elements takes about a second on the host."""

@@ -207,10 +207,9 @@ class Sizer:
         chosen: dict[str, Any] = {}
         past = self._past_known() if index % 2 == 0 else 0
         can_cross = {f.name for f in self.factors if any(v.value == past for v in f.levels)}
-        ordered = sorted(
-            self.factors,
-            key=lambda f: (past == 0 or f.name not in can_cross, -self.weights[f.name]),
-        )
+        ordered = sorted(self.factors, key=lambda f: -self.weights[f.name])
+        if past:
+            ordered.sort(key=lambda f: f.name not in can_cross)
         for turn, factor in enumerate(ordered):
             cap = self.cap(factor.name, chosen)
             if past and turn == 0 and factor.name in can_cross:
