@@ -233,3 +233,24 @@ def ragged_block(x, y, BLOCK: tl.constexpr):
     for _ in range(0, 2):
         acc = acc + tl.load(x + i)  # mark: ragged_block
     tl.store(y + i, acc)
+
+
+@triton.jit
+def flag_passed(x, y, part, flag, BLOCK: tl.constexpr):
+    """The second program waits for the first one's data by reading a flag again and again."""
+    pid = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    if pid == 0:
+        tl.store(part + i, tl.load(x + i) * 2)
+        tl.atomic_xchg(flag, 1)
+    else:
+        while tl.load(flag, volatile=True) == 0:
+            pass
+        tl.store(y + i, tl.load(part + i))
+
+
+@triton.jit
+def misaligned(x, y, BLOCK: tl.constexpr):
+    """Reads four bytes at an odd address."""
+    at = (x + 1).to(tl.pointer_type(tl.int32))
+    tl.store(y + tl.arange(0, BLOCK), tl.load(at + tl.arange(0, BLOCK)))  # mark: misaligned

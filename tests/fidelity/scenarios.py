@@ -247,6 +247,20 @@ def wait_for_other_reversed() -> dict[str, Any]:
 
 
 @scenario
+def flag_passed_is_clean() -> dict[str, Any]:
+    flag = slab("flag", torch.zeros(1, dtype=torch.int32))
+    part = slab("part", torch.zeros(8), empty=True)
+    tensors = [slab("x", line(8)), slab("y", torch.zeros(8), empty=True), part, flag]
+    return call(p.flag_passed, (2,), tensors, BLOCK=8)
+
+
+@scenario
+def misaligned() -> dict[str, Any]:
+    x = slab("x", torch.zeros(64, dtype=torch.int8))
+    return call(p.misaligned, (1,), [x, slab("y", torch.zeros(8))], BLOCK=8)
+
+
+@scenario
 def forward_order() -> dict[str, Any]:
     return call(p.order_dependent, (3,), pair(2, empty=False), BLOCK=2, checks=frozenset())
 

@@ -144,7 +144,7 @@ class Atomics(Memory):
         """Tell the checks of an atomic: it reads, and an integer one orders programs."""
         if not self.watch.active:
             return
-        self.watch.loaded(storage, index, size, None, True)
+        self.watch.loaded(storage, index, size, None, None)
         if self.watch.races is not None and sync:
             self.watch.races.meet(storage, storage.units(index, size))
 

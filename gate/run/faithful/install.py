@@ -31,6 +31,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gate.run.faithful.model import FaithfulOptions, TensorRegion
+from gate.run.faithful.unsupported import Unsupported
 from gate.run.protocol import Fault
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def install(options: FaithfulOptions) -> FaithfulState:
     # Torch and triton take seconds to import, and only a worker may pay for that.
     import triton  # noqa: PLC0415
     from triton.runtime.interpreter import InterpretedFunction  # noqa: PLC0415
+    from triton.runtime.jit import JITFunction  # noqa: PLC0415
 
     from gate.run.faithful import driver, folds, place  # noqa: PLC0415
     from gate.run.faithful.builder import FaithfulBuilder  # noqa: PLC0415
@@ -146,11 +148,22 @@ def install(options: FaithfulOptions) -> FaithfulState:
     emulated = options.compiler or triton.__version__
     folds.ORDER.pairwise = _minor(emulated) >= (3, 8)
     driver.install(options.arch)
+    JITFunction.run = _no_gluon
     tuning = Tuning(options.rerun_tuned)
     tuning.install()
     compiling = Compiling(options.root, options.targets, options.compile_seconds)
     atexit.register(compiling.close)
     return FaithfulState(launcher, tuning, compiling, _notes(triton.__version__))
+
+
+def _no_gluon(kernel: Any, *_: Any, **__: Any) -> None:
+    """Refuse a function that was not made for the interpreter (Gluon kernels).
+
+    Raises
+        Unsupported  always
+    """
+    name = getattr(kernel, "__name__", "a kernel")
+    raise Unsupported(f"`{name}` is compiled whatever the mode (Gluon); it needs a GPU")
 
 
 def _minor(version: str) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from gate.run.faithful.block import Block, Wide, element_type
 from gate.run.faithful.formats import NUMPY, UNSIGNED, numpy_of, poison
 from gate.run.faithful.place import kernel_line
 from gate.run.faithful.storage import Storage, Storages
-from gate.run.faithful.unsupported import Unsupported
+from gate.run.faithful.unsupported import Refused, Unsupported
 from gate.run.faithful.watch import Watch
 
 
@@ -53,7 +53,11 @@ class Memory:
     def _view_of(
         self, pointer: Block, size: int, mask: Array | None
     ) -> tuple[Storage | None, Array]:
-        """Return the storage that addresses lie in and their element index; None when mixed."""
+        """Return the storage that addresses lie in and their element index; None when mixed.
+
+        Raises
+            Refused  an address is no multiple of the access's size, which faults on a GPU
+        """
         storage = pointer.root
         if storage is None:
             at = pointer.data if mask is None else pointer.data[mask]
@@ -64,8 +68,12 @@ class Memory:
         index = (offset >> np.uint64(size.bit_length() - 1)).view(np.int64)
         if mask is not None:
             index = np.where(mask, index, 0)
-        if int(offset.reshape(-1)[0]) & (size - 1) and mask is None:
-            return None, pointer.data
+        if storage.unit % size:
+            at = pointer.data if mask is None else pointer.data[mask]
+            if (at & np.uint64(size - 1)).any():
+                raise Refused(f"misaligned address: an access of {size} bytes")
+            if storage.start % size:
+                return None, pointer.data
         if int(index.max()) >= storage.nbytes // size or (size == 1 and int(index.min()) < 0):
             return None, pointer.data
         return storage, index
@@ -96,7 +104,7 @@ class Memory:
         size = held.itemsize
         storage, index = self._view_of(pointer, size, mask)
         if storage is None:
-            return Block(self._load_apart(pointer, mask, other, held), dtype)
+            return Block(self._load_apart(pointer, mask, other, held, volatile), dtype)
         if self.watch.active:
             good = self.watch.allowed(storage, index, size, mask, write=False)
             if good is not None:
@@ -118,8 +126,9 @@ class Memory:
         return np.full(shape, poison(held), dtype=held)
 
     def _load_apart(
-        self, pointer: Block, mask: Array | None, other: Block | None, held: np.dtype[Any]
-    ) -> Array:
+        self, pointer: Block, mask: Array | None, other: Block | None, held: np.dtype[Any],
+        volatile: bool,
+    ) -> Array:  # fmt: skip
         """Read lanes that lie in several storages, or outside of all."""
         size = held.itemsize
         result = np.array(np.broadcast_to(self._filled((), held, other), pointer.data.shape))
@@ -128,7 +137,7 @@ class Memory:
             if good is not None:
                 index, lanes = index[good], lanes[good]
             if self.watch.active and len(index):
-                self.watch.loaded(storage, index, size, None, False)
+                self.watch.loaded(storage, index, size, None, volatile)
             result.reshape(-1)[lanes] = storage.view(size).take(index).view(held)
         return result
 

@@ -61,6 +61,13 @@ class Races:
             other = self._meetings.setdefault((id(storage), unit), self.program)
             self._parent[self._root(other)] = self._root(self.program)
 
+    def wait(self, storage: Storage, units: Array) -> None:
+        """Order this program with those that met at these elements, and with their writers."""
+        self.meet(storage, units)
+        for writer in np.unique(self._shadow(storage).writer.take(units)).tolist():
+            if writer >= 0:
+                self._parent[self._root(writer)] = self._root(self.program)
+
     def read(self, storage: Storage, units: Array, mask: Array | None) -> None:
         """Note a plain read of active lanes."""
         shadow = self._shadow(storage)

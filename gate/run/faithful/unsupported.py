@@ -58,4 +58,4 @@ class KernelFailed(Exception):
 
     def __str__(self) -> str:
         place = f" (line {self.line})" if self.line else ""
-        return f"{self.kind}: {self.message}{place}" if self.kind else self.message
+        return f"{self.kind}: {self.message}{place}" if self.kind else f"{self.message}{place}"

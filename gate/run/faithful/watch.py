@@ -121,9 +121,12 @@ class Watch:
             )  # fmt: skip
 
     def loaded(
-        self, storage: Storage, index: Array, itemsize: int, mask: Array | None, fence: bool
+        self, storage: Storage, index: Array, itemsize: int, mask: Array | None, fence: bool | None
     ) -> None:
-        """Note a read of legal lanes: uninitialised elements, readers of other programs' writes."""
+        """Note a read of legal lanes: uninitialised elements, readers of other programs' writes.
+
+        fence  True: a volatile read, which waits for others; None: an atomic, noted elsewhere.
+        """
         if self.bounds and storage.written is not None:
             units = storage.units(index, itemsize)
             stale = ~storage.written.take(units)
@@ -134,8 +137,13 @@ class Watch:
                 where = element_of(storage, storage.start + int(index[stale][0]) * itemsize)
                 text = f"reads {where}, which nothing has written ({lanes})"
                 self.faults.add("uninitialised", text, storage.name)
-        if self.races is not None and not fence:
-            self.races.read(storage, storage.units(index, itemsize), mask)
+        if self.races is None or fence is None:
+            return
+        units = storage.units(index, itemsize)
+        if fence:
+            self.races.wait(storage, units if mask is None else units[mask])
+        else:
+            self.races.read(storage, units, mask)
 
     def stored(self, storage: Storage, index: Array, itemsize: int, changed: Array | None) -> None:
         """Note a write of the given elements (compressed to active lanes).
