@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import linecache
 import traceback
 from pathlib import Path
 
@@ -11,16 +13,21 @@ MAX_TEXT = 4_000
 """Characters of a message or a trace."""
 TRACE_LINES = 12
 """Last lines of a traceback that are kept."""
+_MAX_FRAMES = 2_000
+"""Innermost frames that are looked at: endless recursion has more than anyone reads."""
 
 
 def error_fact(error: BaseException, root: str, stage: str) -> ErrorFact:
     """Return an exception as data; never raises, whatever the exception's own methods do."""
-    file, line = _place(error, root)
+    frames = _frames(error, root)
+    file, line, _ = frames[-1] if frames else ("", 0, "")
+    # `type.__dict__` passes by whatever a metaclass says of its classes' names.
+    name_of = type.__dict__["__name__"].__get__
     return ErrorFact(
-        type=type(error).__name__[:200],
-        bases=tuple(base.__name__[:200] for base in type(error).__mro__[1:-1])[:16],
+        type=name_of(type(error))[:200],
+        bases=tuple(name_of(base)[:200] for base in type.mro(type(error))[1:-1])[:16],
         message=_text(error),
-        trace=_trace(error, root),
+        trace="\n".join(f"{f}:{n}: {text}" for f, n, text in frames[-TRACE_LINES:])[-MAX_TEXT:],
         file=file,
         line=line,
         stage=stage,
@@ -32,29 +39,25 @@ def _text(error: BaseException) -> str:
         text = str(error)
     except BaseException:  # noqa: BLE001 - the exception's own code may raise anything
         return "(its text cannot be had: __str__ raises)"
+    if type(text) is not str:
+        text = str.__str__(text)
     if len(text) > MAX_TEXT:
         return f"{text[: MAX_TEXT - 60]}\n... {len(text) - MAX_TEXT + 60} characters left out"
     return text
 
 
-def _trace(error: BaseException, root: str) -> str:
-    lines = []
-    for frame in traceback.extract_tb(error.__traceback__):
-        name = _relative(frame.filename, root)
+def _frames(error: BaseException, root: str) -> list[tuple[str, int, str]]:
+    """Return (file from the root, line, source) of the innermost frames inside the tree."""
+    inside: list[tuple[str, int, str]] = []
+    for frame, line in list(traceback.walk_tb(error.__traceback__))[-_MAX_FRAMES:]:
+        name = _relative(frame.f_code.co_filename, root)
         if name:
-            lines.append(f"{name}:{frame.lineno}: {frame.line or frame.name}")
-    return "\n".join(lines[-TRACE_LINES:])[-MAX_TEXT:]
+            source = linecache.getline(frame.f_code.co_filename, line).strip()[:200]
+            inside.append((name, line, source or frame.f_code.co_name))
+    return inside
 
 
-def _place(error: BaseException, root: str) -> tuple[str, int]:
-    place = ("", 0)
-    for frame in traceback.extract_tb(error.__traceback__):
-        name = _relative(frame.filename, root)
-        if name:
-            place = (name, frame.lineno or 0)
-    return place
-
-
+@functools.lru_cache(maxsize=4096)
 def _relative(file: str, root: str) -> str:
     """Return a path from the root, or an empty string for one outside of it."""
     if not root:

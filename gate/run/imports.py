@@ -61,7 +61,9 @@ class Importer:
             _importable(base)
             parts = file.relative_to(base).with_suffix("").parts
             if all(part.isidentifier() for part in parts):
-                return importlib.import_module(".".join(parts))
+                module = importlib.import_module(".".join(parts))
+                if _is_from(module, file):
+                    return module
         return self._private(file)
 
     def _import_base(self, file: Path) -> Path | None:
@@ -90,6 +92,13 @@ class Importer:
             sys.modules.pop(name, None)
             raise
         return module
+
+
+def _is_from(module: ModuleType, file: Path) -> bool:
+    """Whether a module was loaded from this file, and not from another of the same name (a file
+    `numbers.py` that the standard library has too)."""
+    origin = getattr(module, "__file__", None)
+    return isinstance(origin, str) and Path(origin).resolve() == file
 
 
 def _importable(folder: Path) -> None:

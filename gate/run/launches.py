@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gate.run.faithful.place import kernel_id
@@ -14,6 +15,12 @@ KEPT = 256
 LIMITS = (2**31 - 1, 65_535, 65_535)
 """Programs on each axis of a CUDA grid at most ("CUDA C++ Programming Guide", compute
 capabilities)."""
+_MAX_CAUSES = 8
+"""Causes of an exception that are followed."""
+_DRIVER = ("CUDA error", "HIP error", "Triton Error [")
+"""How messages of the driver start or contain."""
+_KILLED = ("illegal", "misaligned", "assert", "launch failure", "hardware", "unspecified")
+"""Words of those driver messages that mean the kernel itself, not its launch."""
 
 
 class Receipts:
@@ -26,11 +33,31 @@ class Receipts:
         self.faults: list[Fault] = []
         self.configs = 0
         self.forced: int | None = None
+        self._failed: list[tuple[BaseException, str]] = []
 
     def begin(self, config: int | None) -> None:
         """Forget what was seen and set the config that is forced."""
         self.facts, self.count, self.faults, self.configs = [], 0, [], 0
         self.forced = config
+        self._failed = []
+
+    def failed(self, error: BaseException) -> None:
+        """Note that an exception came out of a launch."""
+        self._failed.append((error, launch_stage(error)))
+
+    def stage(self, error: BaseException) -> str:
+        """Return where an exception that left the entry arose: in a launch, or before or after."""
+        seen: BaseException | None = error
+        for _ in range(_MAX_CAUSES):
+            if seen is None:
+                break
+            for failed, stage in self._failed:
+                if failed is seen:
+                    return stage
+            seen = seen.__cause__ or seen.__context__
+        if _is_device_error(error):
+            return "device"
+        return "after" if self.count else "launcher"
 
     def add(
         self,
@@ -51,7 +78,7 @@ class Receipts:
             return
         self.facts.append(
             LaunchFact(
-                kernel=kernel_id(fn, self.root),
+                kernel=_id_of(fn, self.root),
                 grid=grid,
                 constexprs=tuple((n, _plain(v)) for n, v in arguments.items() if n in constants),
                 specials=tuple(
@@ -69,7 +96,7 @@ class Receipts:
             if extent > limit:
                 self.faults.append(
                     Fault(
-                        kind="grid", kernel=kernel_id(fn, self.root),
+                        kind="grid", kernel=_id_of(fn, self.root),
                         line=fn.__code__.co_firstlineno,
                         message=f"axis {axis} of the grid has {extent} programs; "
                         f"the limit is {limit}",
@@ -77,13 +104,41 @@ class Receipts:
                 )  # fmt: skip
 
 
+def launch_stage(error: BaseException) -> str:
+    """Return at which stage of a launch an exception arose: `compile`, `launch` or `device`."""
+    if _is_device_error(error):
+        return "device" if any(word in _words(error) for word in _KILLED) else "launch"
+    compiler = type(error).__module__.startswith("triton")
+    if isinstance(error, (TypeError, KeyError, ValueError, AttributeError)) and not compiler:
+        return "launch"
+    return "compile"
+
+
+def _is_device_error(error: BaseException) -> bool:
+    return isinstance(error, RuntimeError) and any(word in _words(error) for word in _DRIVER)
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001 - the exception's own code may raise anything
+        return ""
+
+
+_id_of = functools.lru_cache(maxsize=4096)(kernel_id)
+
+
+@functools.lru_cache(maxsize=4096)
+def signature_of(fn: Any) -> inspect.Signature:
+    """Return the signature of a kernel's Python function."""
+    return inspect.signature(fn)
+
+
+@functools.lru_cache(maxsize=4096)
 def constexpr_names(fn: Any) -> frozenset[str]:
     """Return the constexpr parameters of a kernel's Python function."""
-    return frozenset(
-        name
-        for name, parameter in inspect.signature(fn).parameters.items()
-        if "constexpr" in str(parameter.annotation)
-    )
+    parameters = signature_of(fn).parameters
+    return frozenset(n for n, p in parameters.items() if "constexpr" in str(p.annotation))
 
 
 def three(grid: Any, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
@@ -101,12 +156,25 @@ def _special(value: int) -> str:
 def _plain(value: Any) -> Any:
     inner = getattr(value, "value", value)
     if inner is None or isinstance(inner, (bool, int, float, str)):
-        return inner
+        return inner[:200] if isinstance(inner, str) else inner
     return repr(inner)[:200]
+
+
+def kernels_of(module: Any, root: str) -> tuple[str, ...]:
+    """Return the ids of the jit functions that a module holds, by name."""
+    found = set()
+    for value in list(vars(module).values()):
+        fn, depth = value, 0
+        while hasattr(fn, "run") and hasattr(fn, "fn") and depth < _MAX_CAUSES:
+            fn, depth = fn.fn, depth + 1
+        if depth and inspect.isfunction(fn):
+            found.add(_id_of(fn, root))
+    return tuple(sorted(found))
 
 
 def watch_interpreter(state: Any, receipts: Receipts) -> None:
     """Record the launches of the faithful interpreter."""
+    from triton.runtime.interpreter import InterpretedFunction  # noqa: PLC0415 - see Bench
 
     def listen(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         held = dict(options)
@@ -114,6 +182,20 @@ def watch_interpreter(state: Any, receipts: Receipts) -> None:
         receipts.add(kernel.fn, arguments, held, grid, constexpr_names(kernel.fn))
 
     state.on_launch.append(listen)
+    InterpretedFunction.run = _noting(InterpretedFunction.run, receipts)
+
+
+def _noting(run: Callable[..., Any], receipts: Receipts) -> Callable[..., Any]:
+    """Return a launch function that notes the exceptions which leave it."""
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(*args, **kwargs)
+        except BaseException as error:
+            receipts.failed(error)
+            raise
+
+    return noted
 
 
 def watch_compiled(receipts: Receipts) -> None:
@@ -122,23 +204,37 @@ def watch_compiled(receipts: Receipts) -> None:
     The autotuner still runs every config once on the caller's tensors when it meets a new key, as
     it does in production; what it does not do is repeat that for a hundred milliseconds each.
     """
-    from triton.runtime.autotuner import Autotuner  # noqa: PLC0415 - only where kernels compile
+    from triton.compiler.compiler import CompiledKernel  # noqa: PLC0415 - only where it compiles
+    from triton.runtime.autotuner import Autotuner  # noqa: PLC0415 - see above
     from triton.runtime.jit import JITFunction  # noqa: PLC0415 - see above
 
-    stock_run = JITFunction.run
-    stock_tune = Autotuner.run
+    stock_run, stock_tune, stock_item = JITFunction.run, Autotuner.run, CompiledKernel.__getitem__
 
     def run(jit: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        if not warmup:
-            parameters = inspect.signature(jit.fn).parameters
-            named = {k: v for k, v in kwargs.items() if k in parameters}
-            options = {k: v for k, v in kwargs.items() if k not in parameters}
-            bound = inspect.signature(jit.fn).bind_partial(*args, **named)
-            bound.apply_defaults()
-            size = three(grid, bound.arguments)
-            receipts.check_grid(jit.fn, size)
-            receipts.add(jit.fn, bound.arguments, options, size, constexpr_names(jit.fn))
-        return stock_run(jit, *args, grid=grid, warmup=warmup, **kwargs)
+        if warmup:
+            return stock_run(jit, *args, grid=grid, warmup=warmup, **kwargs)
+        parameters = signature_of(jit.fn).parameters
+        named = {k: v for k, v in kwargs.items() if k in parameters}
+        options = {k: v for k, v in kwargs.items() if k not in parameters}
+        bound = signature_of(jit.fn).bind_partial(*args, **named)
+        bound.apply_defaults()
+        size = three(grid, bound.arguments)
+        receipts.check_grid(jit.fn, size)
+        receipts.add(jit.fn, bound.arguments, options, size, constexpr_names(jit.fn))
+        return stock_run(jit, *args, grid=size, warmup=warmup, **kwargs)
+
+    def item(kernel: Any, grid: Any) -> Any:
+        launch = stock_item(kernel, grid)
+        fn = getattr(getattr(getattr(kernel, "src", None), "fn", None), "fn", None)
+
+        def record(*args: Any, **kwargs: Any) -> Any:
+            if fn is not None:
+                size = three(grid, {})
+                receipts.check_grid(fn, size)
+                receipts.add(fn, {}, {}, size, frozenset())
+            return launch(*args, **kwargs)
+
+        return _noting(record, receipts)
 
     def tune(tuner: Any, *args: Any, **kwargs: Any) -> Any:
         receipts.configs = max(receipts.configs, len(tuner.configs))
@@ -155,6 +251,7 @@ def watch_compiled(receipts: Receipts) -> None:
         kernel_call()
         return [1.0 for _ in quantiles] if quantiles else 1.0
 
-    JITFunction.run = run
+    JITFunction.run = _noting(run, receipts)
+    CompiledKernel.__getitem__ = item
     Autotuner.run = tune
     Autotuner.do_bench = property(lambda tuner: once, lambda tuner, value: None)

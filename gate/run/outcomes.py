@@ -15,21 +15,26 @@ from gate.run.tensors import Slab
 from gate.run.values import dtype_name, to_array
 
 MAX_VALUES = 64
-"""Values of one call that are looked at."""
+"""Values of one call, and members of one list, that are looked at."""
+_MAX_DEPTH = 3
+"""Lists in lists that are looked into."""
 
 
 def collect_outputs(
-    returned: Any, names: Sequence[str], slabs: Sequence[Slab]
+    returned: Any, names: Sequence[str], slabs: Sequence[Slab], max_bytes: int
 ) -> tuple[OutputFact, ...]:
     """Return a fact for each declared return, each value beyond them, and each judged arg.
+
+    max_bytes  a tensor with more (a scalar expanded a million times over) comes without its data
 
     Several returns come as a tuple or list by order, or as a dict, named tuple or dataclass by
     name. One return is the value itself, or the only member of a tuple.
     """
-    facts = [fact for name, value in _named(returned, names) for fact in _facts(name, value, slabs)]
+    collector = _Collector(slabs, max_bytes)
+    facts = [f for name, value in _named(returned, names) for f in collector.facts(name, value)]
     for slab in slabs:
         if slab.wire.io in ("inout", "out"):
-            facts.append(_tensor(slab.wire.name, slab.tensor, slabs))
+            facts.append(collector.tensor(slab.wire.name, slab.tensor))
     return tuple(facts)
 
 
@@ -59,38 +64,49 @@ def _mapping(value: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _facts(name: str, value: Any, slabs: Sequence[Slab]) -> list[OutputFact]:
-    if isinstance(value, list):
-        items = enumerate(value[:MAX_VALUES])
-        return [f for i, item in items for f in _facts(f"{name}[{i}]", item, slabs)]
-    if value is None:
-        return [OutputFact(name=name, is_none=True)]
-    if isinstance(value, torch.Tensor):
-        return [_tensor(name, value, slabs)]
-    kind = type(value).__name__[:100]
-    if isinstance(value, (bool, int, float)):
-        return [OutputFact(name=name, dtype=kind, data=_number(value))]
-    return [OutputFact(name=name, dtype=kind)]
+class _Collector:
+    """Makes facts of values, knowing the tensors of the call."""
+
+    def __init__(self, slabs: Sequence[Slab], max_bytes: int) -> None:
+        self.slabs = slabs
+        self.max_bytes = max_bytes
+
+    def facts(self, name: str, value: Any, depth: int = 0) -> list[OutputFact]:
+        """Return the facts of one value; a list has one for each of its members."""
+        if isinstance(value, (list, tuple)) and depth < _MAX_DEPTH:
+            items = enumerate(value[:MAX_VALUES])
+            return [f for i, v in items for f in self.facts(f"{name}[{i}]", v, depth + 1)]
+        if value is None:
+            return [OutputFact(name=name, is_none=True)]
+        if isinstance(value, torch.Tensor):
+            return [self.tensor(name, value)]
+        kind = type(value).__name__[:100]
+        if isinstance(value, (bool, int, float)):
+            return [OutputFact(name=name, dtype=kind, data=_number(value))]
+        return [OutputFact(name=name, dtype=kind)]
+
+    def tensor(self, name: str, tensor: torch.Tensor) -> OutputFact:
+        """Return the fact of a tensor."""
+        kind = dtype_name(tensor.dtype)
+        strided = tensor.layout is torch.strided and not tensor.is_quantized
+        sendable = kind in DTYPES and strided and tensor.device.type != "meta"
+        if sendable and tensor.numel() * tensor.element_size() > self.max_bytes:
+            sendable = False
+        return OutputFact(
+            name=name,
+            dtype=kind,
+            shape=tuple(tensor.shape),
+            device=tensor.device.type,
+            is_arg=_same_tensor(tensor, self.slabs),
+            overlaps=_overlaps(tensor, self.slabs),
+            data=to_array(tensor) if sendable else None,
+        )
 
 
 def _number(value: bool | int | float) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         return np.asarray(float("inf") if value > 0 else float("-inf"))
     return np.asarray(value)
-
-
-def _tensor(name: str, tensor: torch.Tensor, slabs: Sequence[Slab]) -> OutputFact:
-    kind = dtype_name(tensor.dtype)
-    sendable = kind in DTYPES and tensor.layout is torch.strided and not tensor.is_quantized
-    return OutputFact(
-        name=name,
-        dtype=kind,
-        shape=tuple(tensor.shape),
-        device=tensor.device.type,
-        is_arg=_same_tensor(tensor, slabs),
-        overlaps=_overlaps(tensor, slabs),
-        data=to_array(tensor) if sendable and tensor.device.type != "meta" else None,
-    )
 
 
 def _same_tensor(tensor: torch.Tensor, slabs: Sequence[Slab]) -> str:

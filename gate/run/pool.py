@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-import secrets
+import re
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TypeVar, cast
 
-from gate.errors import ProtocolError, WorkerError
-from gate.run.frames import ChannelClosed, DeadlinePassed, Frame
-from gate.run.process import Child, ChildSpec
+from gate.errors import WorkerError
+from gate.run.fences import hide_from_workers
+from gate.run.link import Answer, Link, ProcessLink
+from gate.run.process import ChildSpec
 from gate.run.protocol import (
     ErrorFact,
     LoadReply,
@@ -28,6 +30,7 @@ from gate.run.protocol import (
     RunRequest,
     WorkerInfo,
 )
+from gate.run.remote import SocketLink
 from gate.run.settings import WorkerSettings
 
 __all__ = ["KernelWorker", "ReferenceWorker", "WorkerSettings", "start_references", "start_workers"]
@@ -37,8 +40,6 @@ _ALLOWED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH
             "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CC", "TZ", "OPENBLAS_CORETYPE",
             "OPENBLAS_L2_SIZE", "TRITON_PTXAS_PATH", "SYSTEMROOT", "VIRTUAL_ENV")  # fmt: skip
 """Variables that workers inherit; everything else, tokens first of all, stays behind."""
-_GRACE = 5.0
-"""Seconds beyond a request's own limit for its frames to travel."""
 
 
 def start_workers(settings: WorkerSettings, count: int) -> list[KernelWorker]:
@@ -47,7 +48,10 @@ def start_workers(settings: WorkerSettings, count: int) -> list[KernelWorker]:
     Raises
         WorkerError  one could not be started; the others are ended
     """
+    hide_from_workers()
     cache = _SharedCache(settings.triton_cache)
+    if settings.device == "cuda" and not settings.gpus:
+        settings = replace(settings, gpus=visible_gpus())
     return _together([lambda n=n: KernelWorker(settings, n, cache) for n in range(count)])
 
 
@@ -57,6 +61,7 @@ def start_references(settings: WorkerSettings, count: int) -> list[ReferenceWork
     Raises
         WorkerError  one could not be started; the others are ended
     """
+    hide_from_workers()
     return _together([lambda: ReferenceWorker(settings) for _ in range(count)])
 
 
@@ -97,220 +102,187 @@ class _SharedCache:
                 self._own.cleanup()
 
 
-class _Process:
-    """A child that answers requests one at a time; started on first use, replaced when lost."""
+class _Trees:
+    """The processes of one worker, one a code tree: two trees have modules of the same names."""
 
-    def __init__(self, spec: ChildSpec, settings: WorkerSettings) -> None:
-        self.spec = spec
-        self.settings = settings
-        self.info: WorkerInfo | None = None
-        self._child: Child | None = None
-        self._closed = False
+    def __init__(self, make: Callable[[], Link], trees: int) -> None:
+        self._make = make
+        self._trees = max(1, trees)
+        self._links: dict[str, Link] = {}
         self._lock = threading.Lock()
-
-    def start(self) -> WorkerInfo:
-        """Start the child and wait for its greeting.
-
-        Raises
-            WorkerError  it does not come up
-        """
-        child = Child(self.spec)
-        deadline = time.monotonic() + self.settings.start_seconds
+        self._closed = False
+        first = make()
         try:
-            frame = child.channel.receive(deadline=deadline, idle=child.watch)
-            if not isinstance(frame.message, WorkerInfo):
-                raise ProtocolError(f"a worker greets with {type(frame.message).__name__}")
-        except (ChannelClosed, DeadlinePassed, ProtocolError) as problem:
-            child.drain()
-            said = child.take_output().strip()[-1500:]
-            ended = child.end_fact()
-            child.close()
-            raise WorkerError(
-                f"a worker did not come up ({type(problem).__name__}; {ended.message})\n{said}\n"
-                "run `kernel-gate doctor` to see what this machine lacks"
-            ) from None
-        child.take_output()
+            self.info = first.start()
+        except WorkerError:
+            first.close()
+            raise
+        self._spare: Link | None = first
+
+    def link(self, root: str) -> Link:
+        """Return the process for a tree, giving up the one that was used least recently."""
         with self._lock:
             if self._closed:
-                child.close()
-                raise WorkerError("the run was ended while a worker was starting")
-            self._child = child
-        self.info = frame.message
-        return frame.message
-
-    def ask(self, message: Any, seconds: float) -> tuple[Any, ErrorFact | None, str]:
-        """Send a request; return (answer, None, output), or (None, why it was lost, output)."""
-        if self._child is None:
-            self.start()
-        child = self._child
-        assert child is not None
-        nonce = secrets.token_hex(16)
-        deadline = time.monotonic() + seconds + _GRACE
-        try:
-            child.channel.send(
-                Frame(message=message, nonce=nonce), deadline=deadline, idle=child.watch
-            )
-            frame = child.channel.receive(
-                deadline=deadline, idle=child.watch, max_blobs=self.settings.reply_bytes
-            )
-            if frame.nonce != nonce:
-                raise ProtocolError("a reply with the nonce of another request")
-        except DeadlinePassed:
-            return self._lost(ErrorFact(
-                type="hang", message=f"no answer within {seconds:g} s", stage="device"
-            ))  # fmt: skip
-        except ChannelClosed:
-            return self._lost(None)
-        except ProtocolError as problem:
-            return self._lost(ErrorFact(type="protocol", message=problem.message, stage="device"))
-        output = child.take_output()
-        if frame.retire or child.channel.pending():
-            self._drop()
-        return frame.message, None, output
-
-    def _lost(self, why: ErrorFact | None) -> tuple[None, ErrorFact, str]:
-        child = self._child
-        assert child is not None
-        ended = child.end_fact()
-        output = child.take_output()
-        self._drop()
-        return None, why or ended, output
-
-    def _drop(self) -> None:
-        with self._lock:
-            child, self._child = self._child, None
-        if child is not None:
-            child.close()
+                raise WorkerError("the run was ended")
+            found = self._links.pop(root, None)
+            given_up = None
+            if found is None:
+                if len(self._links) >= self._trees:
+                    given_up = self._links.pop(next(iter(self._links)))
+                found, self._spare = self._spare or self._make(), None
+            self._links[root] = found
+        if given_up is not None:
+            given_up.close()
+        return found
 
     def close(self) -> None:
-        """End the child; safe from any thread and more than once."""
+        """End every process."""
         with self._lock:
             self._closed = True
-            child, self._child = self._child, None
-        if child is not None:
-            child.close(gently=True)
+            links = [*self._links.values(), *([self._spare] if self._spare else [])]
+            self._links, self._spare = {}, None
+        for link in links:
+            link.close()
 
 
 class KernelWorker:
-    """Runs kernels: one process a code tree, since two trees have modules of the same names."""
+    """Runs kernels. Used by one thread at a time; `close` is safe from any."""
 
     def __init__(self, settings: WorkerSettings, number: int, cache: _SharedCache) -> None:
         self.settings = settings
         self.number = number
         self._cache = cache
+        self._loaded: dict[tuple[str, int, LoadRequest], LoadReply] = {}
+        self._trees = _Trees(self._make, settings.trees)
+        self.info = self._with_limits(self._trees.info)
         cache.take()
-        self._processes: dict[str, _Process] = {}
-        self._spare: _Process | None = None
-        first = self._make()
-        try:
-            self.info = first.start()
-        except WorkerError:
-            self.close()
-            raise
-        self._spare = first
+        self._open = True
 
-    def _make(self) -> _Process:
-        env = worker_environment(self.settings, self.number, self._cache.folder)
+    def _make(self) -> Link:
+        if self.settings.socket:
+            return SocketLink(self.settings)
         spec = ChildSpec(
-            module="kernel_main",
-            arguments=("--device", self.settings.device),
-            env=env,
+            arguments=(
+                "--role", "kernel", "--device", self.settings.device,
+                "--reply-bytes", str(self.settings.reply_bytes),
+            ),
+            env=worker_environment(self.settings, self.number, self._cache.folder),
+            memory_mib=self.settings.memory_mib,
+            output_bytes=self.settings.output_bytes,
+            stop_seconds=self.settings.stop_seconds,
+            # Drivers talk to daemons by process id, so a GPU worker keeps the host's ids.
+            namespace=self.settings.device != "cuda",
+        )  # fmt: skip
+        return ProcessLink(spec, self.settings)
+
+    def _with_limits(self, info: WorkerInfo) -> WorkerInfo:
+        limited = self.settings.memory_mib > 0 and os.path.exists("/proc/self/statm")
+        return replace(info, fences=(*info.fences, ("memory", limited)))
+
+    def load(self, request: LoadRequest) -> LoadReply:
+        """Import an entry; a process that is lost over it is an error of the reply.
+
+        Raises
+            WorkerError  no process can be started, or the worker was closed
+        """
+        link = self._trees.link(request.root)
+        answer = link.ask(request, self.settings.load_seconds)
+        if answer.lost is not None:
+            return LoadReply(error=_with_output(replace(answer.lost, stage="import"), answer.output))
+        if not isinstance(answer.message, LoadReply):
+            return LoadReply(error=_other_answer(answer.message))
+        self._loaded[request.root, link.generation, request] = answer.message
+        return answer.message
+
+    def run(self, request: RunRequest) -> Observation:
+        """Run one request; what the code does to the process becomes the outcome.
+
+        The entry is imported first, under a limit of its own, when this process has not seen it.
+
+        Raises
+            WorkerError  no process can be started, or the worker was closed
+        """
+        link = self._trees.link(request.load.root)
+        if (request.load.root, link.generation, request.load) not in self._loaded:
+            reply = self.load(request.load)
+            if reply.error is not None:
+                return Observation(
+                    outcome=Outcome.NOT_LOADED, error=reply.error, device=self.info.device
+                )
+        started = time.monotonic()
+        answer = link.ask(request, request.seconds)
+        seconds = round(time.monotonic() - started, 6)
+        return self._observation(answer, seconds)
+
+    def _observation(self, answer: Answer, seconds: float) -> Observation:
+        seen, lost = answer.message, answer.lost
+        if lost is None and not isinstance(seen, Observation):
+            lost = _other_answer(seen)
+        elif lost is None and seen.outcome in _ENDS and not self.settings.socket:
+            lost = ErrorFact(type="protocol", message="a worker cannot report its own end")
+        if lost is not None:
+            return Observation(
+                outcome=_OUTCOMES.get(lost.type, Outcome.DIED),
+                error=_with_output(lost, answer.output), output=answer.output, seconds=seconds,
+                device=self.info.device,
+            )  # fmt: skip
+        return replace(seen, output=answer.output) if answer.output else cast(Observation, seen)
+
+    def close(self) -> None:
+        """End every process of this worker."""
+        self._trees.close()
+        if self._open:
+            self._open = False
+            self._cache.leave()
+
+
+class ReferenceWorker:
+    """Evaluates references, `make` rules and properties, out of reach of the code under test."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self.settings = settings
+        self._trees = _Trees(self._make, settings.trees)
+        self.info = self._trees.info
+
+    def _make(self) -> Link:
+        spec = ChildSpec(
+            arguments=("--role", "reference"),
+            env=worker_environment(settings=self.settings, number=0, cache="")
+            | {"CUDA_VISIBLE_DEVICES": ""},
             memory_mib=self.settings.memory_mib,
             output_bytes=self.settings.output_bytes,
             stop_seconds=self.settings.stop_seconds,
         )
-        return _Process(spec, self.settings)
-
-    def _process(self, root: str) -> _Process:
-        found = self._processes.get(root)
-        if found is None:
-            while len(self._processes) >= max(1, self.settings.trees):
-                oldest = next(iter(self._processes))
-                self._processes.pop(oldest).close()
-            found, self._spare = self._spare or self._make(), None
-            self._processes[root] = found
-        return found
-
-    def load(self, request: LoadRequest) -> LoadReply:
-        """Import an entry on the worker."""
-        answer, lost, output = self._process(request.root).ask(request, self.settings.load_seconds)
-        if lost is not None:
-            return LoadReply(error=_with_output(lost, output))
-        if not isinstance(answer, LoadReply):
-            return LoadReply(error=_other_answer(answer))
-        return answer
-
-    def run(self, request: RunRequest) -> Observation:
-        """Run one request; what the code does to the process becomes the outcome."""
-        process = self._process(request.load.root)
-        started = time.monotonic()
-        answer, lost, output = process.ask(request, request.seconds)
-        if lost is not None:
-            return Observation(
-                outcome=_OUTCOMES.get(lost.type, Outcome.DIED), error=_with_output(lost, output),
-                output=output, seconds=round(time.monotonic() - started, 6),
-                device=self.settings.device,
-            )  # fmt: skip
-        if not isinstance(answer, Observation):
-            return Observation(outcome=Outcome.GARBLED, error=_other_answer(answer), output=output)
-        if answer.outcome in (Outcome.DIED, Outcome.HUNG, Outcome.GARBLED):
-            return Observation(
-                outcome=Outcome.GARBLED, output=output,
-                error=ErrorFact(type="protocol", message="a worker cannot report its own end"),
-            )  # fmt: skip
-        return _with_text(answer, output)
-
-    def close(self) -> None:
-        """End every process of this worker."""
-        for process in [*self._processes.values(), *([self._spare] if self._spare else [])]:
-            process.close()
-        self._processes.clear()
-        self._spare = None
-        self._cache.leave()
-
-
-class ReferenceWorker:
-    """Evaluates references, `make` rules and properties in a process of its own."""
-
-    def __init__(self, settings: WorkerSettings) -> None:
-        self.settings = settings
-        spec = ChildSpec(
-            module="reference_main",
-            arguments=(),
-            env=worker_environment(settings, 0, "") | {"CUDA_VISIBLE_DEVICES": ""},
-            memory_mib=settings.memory_mib,
-            output_bytes=settings.output_bytes,
-            stop_seconds=settings.stop_seconds,
-        )
-        self._process = _Process(spec, settings)
-        self.info = self._process.start()
+        return ProcessLink(spec, self.settings)
 
     def evaluate(self, request: ReferenceRequest) -> ReferenceReply:
         """Evaluate a reference; a lost process is an error of the reply."""
-        return self._ask(request, request.seconds)
+        return self._ask(request)
 
     def make(self, request: MakeRequest) -> ReferenceReply:
         """Compute a `make` arg."""
-        return self._ask(request, request.seconds)
+        return self._ask(request)
 
     def property(self, request: PropertyRequest) -> ReferenceReply:
         """Evaluate a property."""
-        return self._ask(request, request.seconds)
+        return self._ask(request)
 
-    def _ask(self, request: Any, seconds: float) -> ReferenceReply:
-        answer, lost, output = self._process.ask(request, seconds)
-        if lost is not None:
-            return ReferenceReply(error=_with_output(lost, output))
-        if not isinstance(answer, ReferenceReply):
-            return ReferenceReply(error=_other_answer(answer))
-        return answer
+    def _ask(self, request: ReferenceRequest | MakeRequest | PropertyRequest) -> ReferenceReply:
+        answer = self._trees.link(request.root).ask(request, request.seconds)
+        if answer.lost is not None:
+            return ReferenceReply(error=_with_output(answer.lost, answer.output))
+        if not isinstance(answer.message, ReferenceReply):
+            return ReferenceReply(error=_other_answer(answer.message))
+        return answer.message
 
     def close(self) -> None:
-        """End the process."""
-        self._process.close()
+        """End every process of this worker."""
+        self._trees.close()
 
 
 _OUTCOMES = {"hang": Outcome.HUNG, "protocol": Outcome.GARBLED}
+_ENDS = (Outcome.DIED, Outcome.HUNG, Outcome.GARBLED)
+"""Outcomes that only a supervisor can see; a worker server is one."""
 
 
 def worker_environment(settings: WorkerSettings, number: int, cache: str) -> dict[str, str]:
@@ -328,13 +300,18 @@ def worker_environment(settings: WorkerSettings, number: int, cache: str) -> dic
     return env | dict(settings.env)
 
 
+def visible_gpus() -> tuple[str, ...]:
+    """Return the ids of the GPUs that may be used, for CUDA_VISIBLE_DEVICES; empty when unknown."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return tuple(part.strip() for part in named.split(",") if part.strip())
+    nodes = (re.fullmatch(r"nvidia(\d+)", path.name) for path in Path("/dev").glob("nvidia*"))
+    return tuple(str(number) for number in sorted(int(found[1]) for found in nodes if found))
+
+
 def _with_output(lost: ErrorFact, output: str) -> ErrorFact:
     last = "\n".join(output.strip().splitlines()[-6:])
     return replace(lost, trace=last) if last else lost
-
-
-def _with_text(observation: Observation, output: str) -> Observation:
-    return replace(observation, output=output) if output else observation
 
 
 def _other_answer(answer: object) -> ErrorFact:

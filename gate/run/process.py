@@ -22,18 +22,29 @@ from typing import Any
 
 import gate
 from gate.errors import WorkerError
-from gate.run.frames import Channel
+from gate.run.frames import Channel, ChannelClosed
 from gate.run.protocol import ErrorFact
 
 PACKAGE_PARENT = str(Path(gate.__file__).resolve().parent.parent)
 """Folder that `import gate` comes from; a child gets it for that import only."""
+_KEEPER = str(Path(gate.__file__).resolve().parent / "run" / "keeper.py")
 _BOOT = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from gate.run import {module} as m; "
-    "sys.path.pop(0); m.main(sys.argv[2:])"
+    "import sys; sys.path.insert(0, sys.argv[1]); from gate.run import worker; sys.path.pop(0); "
+    "worker.main(sys.argv[2:])"
 )
 _PIPE_BYTES = 2**20
-_OUTPUT_SHOWN = 4000
+OUTPUT_SHOWN = 4000
 """Characters of printed text that an observation carries."""
+MAX_PROCESSES = 128
+"""Processes of one worker at most, threads not counted: more is a fork bomb."""
+_LOOK_SECONDS = 0.1
+"""Between two looks at memory; a process fills some hundred MiB in that time."""
+_LINGER_SECONDS = 2.0
+"""Time for a process whose pipes are closed to end by itself, so that its status is known."""
+_SWEEP_SECONDS = 6.0
+"""Time for a keeper to end everything below it, a little longer than its own limit."""
+_DRAINS = 64
+"""Reads of the output pipe in a row at most: a flood of text must not hold up the time limit."""
 
 
 class _Nursery:
@@ -74,10 +85,8 @@ _NURSERY = _Nursery()
 class ChildSpec:
     """What to start."""
 
-    module: str
-    """Module of `gate.run` whose `main(argv)` is the child's life."""
     arguments: tuple[str, ...]
-    """Its arguments, without the descriptors."""
+    """Arguments of `gate.run.worker`, without the descriptors."""
     env: Mapping[str, str]
     """Its whole environment but HOME and TMPDIR, which are its private folder."""
     memory_mib: int
@@ -86,6 +95,8 @@ class ChildSpec:
     """Printed bytes that are kept of one request."""
     stop_seconds: float
     """Between the gentle signal and the hard one."""
+    namespace: bool = True
+    """A process namespace of its own, where the system allows it."""
 
 
 class Child:
@@ -100,7 +111,7 @@ class Child:
         self._output = bytearray()
         self._dropped = 0
         self._next_look = 0.0
-        self.overrun = ""
+        self._overrun = ""
         try:
             self._spawn()
         except OSError as problem:
@@ -111,61 +122,72 @@ class Child:
             ) from problem
 
     def _spawn(self) -> None:
-        request_r, request_w = os.pipe()
-        reply_r, reply_w = os.pipe()
-        output_r, output_w = os.pipe()
-        for fd in (request_w, reply_r, output_r):
+        request, reply, output, status = (os.pipe() for _ in range(4))
+        ours = (request[1], reply[0], output[0], status[0])
+        theirs = (request[0], reply[1], status[1])
+        for fd in ours:
             os.set_blocking(fd, False)
-        for fd in (request_w, reply_r):
+        for fd in ours[:2]:
             _grow_pipe(fd)
         home = self._folder.name
         command = [
-            sys.executable, "-P", "-s", "-c", _BOOT.format(module=self.spec.module),
-            PACKAGE_PARENT, "--fd", f"{request_r},{reply_w}", *self.spec.arguments,
+            sys.executable, "-P", "-S", "-E", _KEEPER, str(os.getpid()), str(status[1]),
+            str(int(self.spec.namespace)), sys.executable, "-P", "-s", "-c", _BOOT, PACKAGE_PARENT,
+            "--fd", f"{request[0]},{reply[1]}", "--supervisor", str(os.getpid()),
+            *self.spec.arguments,
         ]  # fmt: skip
         env = {**self.spec.env, "HOME": home, "TMPDIR": home}
         try:
-            self._process = _NURSERY.run(
+            self._keeper = _NURSERY.run(
                 lambda: subprocess.Popen(
-                    command, env=env, cwd=home, stdin=subprocess.DEVNULL, stdout=output_w,
-                    stderr=output_w, pass_fds=(request_r, reply_w), start_new_session=True,
+                    command, env=env, cwd=home, stdin=subprocess.DEVNULL, stdout=output[1],
+                    stderr=output[1], pass_fds=theirs, start_new_session=True,
                 )
             )  # fmt: skip
         except OSError:
-            for fd in (request_w, reply_r, output_r):
+            for fd in ours:
                 os.close(fd)
             raise
         finally:
-            for fd in (request_r, reply_w, output_w):
+            for fd in (*theirs, output[1]):
                 os.close(fd)
-        self.channel = Channel(reply_r, request_w)
-        self._output_fd = output_r
+        self.channel = Channel(reply[0], request[1])
+        self._output_fd, self._status_fd = output[0], status[0]
 
     @property
     def pid(self) -> int:
-        """The process id, which is also its group and session."""
-        return int(self._process.pid)
+        """The keeper's process id; the worker is among its descendants."""
+        return int(self._keeper.pid)
 
     # --- while it runs --------------------------------------------------------------------------
 
     def watch(self) -> None:
-        """Take in what it printed and look at its memory; called between waits."""
+        """Take in what it printed and look at its memory; called between waits.
+
+        Raises
+            ChannelClosed  the process is gone and has left no answer
+        """
         self.drain()
         now = time.monotonic()
         if now < self._next_look:
             return
-        self._next_look = now + 0.1
+        self._next_look = now + _LOOK_SECONDS
+        if self._keeper.poll() is not None and not self.channel.pending():
+            raise ChannelClosed("the process ended")
         limit = self.spec.memory_mib
-        if limit and not self.overrun:
-            used = resident_mib(self.pid)
-            if used > limit:
-                self.overrun = f"used {used} MiB of memory; {limit} MiB are allowed"
-                self._signal(signal.SIGKILL)
+        members = family(self.pid)
+        if len(members) > MAX_PROCESSES:
+            self._overrun = f"had {len(members)} processes; {MAX_PROCESSES} are allowed"
+        elif limit and (used := resident_mib(members)) > limit:
+            self._overrun = f"used {used} MiB of memory; {limit} MiB are allowed"
+        if self._overrun:
+            self.kill()
+            raise ChannelClosed(self._overrun)
 
     def drain(self) -> None:
         """Move printed bytes out of the pipe, keeping the first and the last of them."""
         keep = self.spec.output_bytes
-        while True:
+        for _ in range(_DRAINS):
             try:
                 data = os.read(self._output_fd, 65_536)
             except OSError:
@@ -184,50 +206,69 @@ class Child:
         text = bytes(self._output).decode("utf-8", "replace")
         dropped, self._dropped = self._dropped, 0
         self._output.clear()
-        if len(text) <= _OUTPUT_SHOWN and not dropped:
+        if len(text) <= OUTPUT_SHOWN and not dropped:
             return text
-        half = _OUTPUT_SHOWN // 2 - 40
+        half = OUTPUT_SHOWN // 2 - 40
         left_out = dropped + max(0, len(text) - 2 * half)
         return f"{text[:half]}\n... {left_out} characters left out ...\n{text[-half:]}"
 
     # --- its end --------------------------------------------------------------------------------
 
     def end_fact(self) -> ErrorFact:
-        """Kill what is left, and say how the process ended."""
+        """Kill what is left, and say how the worker ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.5)
-        by_us = self._process.poll() is None
+            self._keeper.wait(_LINGER_SECONDS)
+        status = self._status()
         self.kill()
-        code = self._process.returncode
-        if self.overrun:
-            return ErrorFact(type="memory", message=self.overrun, stage="device")
-        if by_us:
+        if self._overrun:
+            return ErrorFact(type="memory", message=self._overrun, stage="device")
+        if status is None:
             text = "it closed its end of the protocol and ran on"
             return ErrorFact(type="exit", message=text, stage="device")
+        code = os.waitstatus_to_exitcode(status)
         if code < 0:
             return ErrorFact(type="signal", message=signal_name(-code), stage="device")
         return ErrorFact(type="exit", message=f"exit code {code}", stage="device")
 
-    def kill(self, *, gently: bool = False) -> None:
-        """End the process and everything in its group; returns when it is gone."""
-        with self._lock:
-            if self._process.returncode is None and gently:
-                self._signal(signal.SIGTERM)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(self.spec.stop_seconds)
-            self._signal(signal.SIGKILL)
-            self._process.wait()
+    def _status(self) -> int | None:
+        """Return the worker's wait status; None while it runs, or when its keeper was killed."""
+        try:
+            text = os.read(self._status_fd, 32)
+        except OSError:
+            return None
+        return int(text) if text.strip().isdigit() else None
 
-    def _signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+    def kill(self, *, gently: bool = False) -> None:
+        """End the worker and everything that it started; returns when it is gone.
+
+        gently  ask first (SIGTERM), and wait `stop_seconds` before the hard way
+        """
+        with self._lock:
+            if gently and self._ended(signal.SIGTERM, self.spec.stop_seconds):
+                return
+            if self._ended(signal.SIGUSR1, _SWEEP_SECONDS):
+                return
+            for member in family(self.pid):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(member, signal.SIGKILL)
+            self._keeper.wait()
+
+    def _ended(self, number: int, seconds: float) -> bool:
+        """Signal the keeper; return whether it ended within the time."""
+        if self._keeper.poll() is not None:
+            return True
+        self._keeper.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._keeper.wait(seconds)
+        return self._keeper.returncode is not None
 
     def close(self, *, gently: bool = False) -> None:
         """End the process and give back its pipes and folder."""
         self.kill(gently=gently)
         self.channel.close()
-        with contextlib.suppress(OSError):
-            os.close(self._output_fd)
+        for fd in (self._output_fd, self._status_fd):
+            with contextlib.suppress(OSError):
+                os.close(fd)
         self._folder.cleanup()
 
 
@@ -239,15 +280,12 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def resident_mib(pid: int) -> int:
-    """Return the resident memory of a process with its descendants in MiB; 0 when unknown."""
+def resident_mib(members: Sequence[int]) -> int:
+    """Return the resident memory of processes in MiB, as far as /proc tells."""
     pages = 0
-    for member in family(pid):
-        try:
-            text = Path(f"/proc/{member}/statm").read_text()
-        except OSError:
-            continue
-        pages += int(text.split()[1])
+    for member in members:
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            pages += int(Path(f"/proc/{member}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 

@@ -204,7 +204,8 @@ class TouchFact:
     count: int
     """Number of changed elements (bytes for guards)."""
     first: int
-    """Flat index of the first, from the tensor's start; negative before it."""
+    """The first: flat index of an input's element, element of the storage in a gap, byte from the
+    storage's start for guards (negative before it)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

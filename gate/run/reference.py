@@ -7,6 +7,7 @@ float32 says what torch itself loses, and over perturbed inputs what rounding ca
 from __future__ import annotations
 
 import dataclasses
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -41,10 +42,34 @@ Env = dict[str, Any]
 
 
 class Evaluator:
-    """Evaluates for any tree; imported modules are kept, one importer a tree."""
+    """Evaluates for one tree; imported modules are kept, one importer for each search path."""
 
     def __init__(self) -> None:
+        torch.set_num_threads(1)
         self._importers: dict[tuple[str, tuple[str, ...]], Importer] = {}
+
+    def describe(self) -> dict[str, Any]:
+        """Return the fields of the greeting."""
+        versions = (
+            ("python", platform.python_version()), ("torch", torch.__version__),
+            ("numpy", np.__version__),
+        )  # fmt: skip
+        return {"device": "reference", "versions": versions}
+
+    def answer(self, message: object) -> tuple[object, str]:
+        """Answer one request; this process never asks to be replaced.
+
+        Raises
+            TypeError  the message is none that a reference worker answers
+        """
+        match message:
+            case ReferenceRequest():
+                return self.reference(message), ""
+            case MakeRequest():
+                return self.make(message), ""
+            case PropertyRequest():
+                return self.property(message), ""
+        raise TypeError(f"a reference worker does not answer {type(message).__name__}")
 
     def reference(self, request: ReferenceRequest) -> ReferenceReply:
         """Evaluate a reference in the mode that is asked; never raises."""

@@ -6,6 +6,8 @@ for each tensor, so that a kernel that copies one guard onto another is seen too
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +18,18 @@ from gate.dtypes import DTYPES, Array, DType, Kind
 from gate.run.protocol import TensorWire, TouchFact
 from gate.run.values import to_tensor, torch_dtype
 
-GUARD_BYTES = 4096
-"""Bytes of each guard: a tile of 1024 float32 past the end lands in it."""
+GUARD_BYTES = 16_384
+"""Bytes of each guard: a tile of 4096 float32 past the end lands in it."""
 ALIGNMENT = 512
 """Bytes that a storage starts at a multiple of, as torch's CUDA allocator gives them."""
 LARGE = 2**28
-"""Bytes of a storage from which it is made on the device and its gaps are not checked."""
+"""Bytes of a storage from which on it is not copied: only guards and the surroundings of its rows
+are painted and checked."""
+_WINDOW = 256
+"""Elements before and after a row of a large storage that are painted and checked."""
+_MAX_ROWS = 256
+"""Rows of a large storage whose surroundings are checked."""
+_RAW = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +44,10 @@ class Slab:
     """The whole slab as bytes."""
     start: int
     """First byte of the storage in the slab."""
-    before: Array | None
-    """The slab's bytes before the call; None for a large one."""
+    before: torch.Tensor | None
+    """The slab's bytes before the call, on the same device; None for a large one."""
+    paint: Any
+    """The element that guards and gaps of a large storage hold."""
 
     @property
     def length(self) -> int:
@@ -51,73 +61,154 @@ def make_slab(wire: TensorWire, position: int, guard: str, poison: int, device: 
     position  number of the tensor in the call, which makes its pattern distinct
     guard     `nan`, `large` or `zero`
     poison    pattern of a tensor without data (0 or 1)
+
+    Raises
+        MemoryError, RuntimeError  the device has no room for it
     """
     kind = DTYPES[wire.dtype]
     size = wire.storage * kind.itemsize
     home = "cpu" if wire.on_cpu else device
+    paint = guard_value(kind, guard, position)
     if size >= LARGE:
-        return _large_slab(wire, kind, size, home)
-    total = GUARD_BYTES + size + GUARD_BYTES + ALIGNMENT
-    held = np.empty(total, dtype=np.uint8)
+        return _large_slab(wire, size, home, paint, poison_value(kind, poison))
+    held = np.empty(GUARD_BYTES + size + GUARD_BYTES + ALIGNMENT, dtype=np.uint8)
     memory = torch.from_numpy(held)
-    start = GUARD_BYTES + (-(memory.data_ptr() + GUARD_BYTES)) % ALIGNMENT
-    if home != "cpu":
-        start = GUARD_BYTES
-    _paint(held, start, kind, guard, position)
+    start = GUARD_BYTES
+    if home == "cpu":
+        start += -(memory.data_ptr() + GUARD_BYTES) % ALIGNMENT
+    _paint(held, start, paint)
     storage = held[start : start + size].view(kind.storage)
     logical = np.lib.stride_tricks.as_strided(
         storage[wire.offset :], wire.shape, [s * kind.itemsize for s in wire.strides]
     )
     if logical.size:
         logical[...] = wire.data if wire.data is not None else poison_value(kind, poison)
-    before = held.copy()
     if home != "cpu":
         memory = memory.to(home)
-    return Slab(wire, _view(memory, start, size, wire), memory, start, before)
+    return Slab(wire, _view(memory, start, wire), memory, start, memory.clone(), paint)
 
 
-def _large_slab(wire: TensorWire, kind: DType, size: int, home: str) -> Slab:
-    """A storage too large to be copied: made where it is used, with its elements set one by one."""
-    memory = torch.empty(GUARD_BYTES + size + GUARD_BYTES, dtype=torch.uint8, device=home)
-    tensor = _view(memory, GUARD_BYTES, size, wire)
-    if wire.data is not None and wire.data.size:
-        tensor.copy_(to_tensor(np.asarray(wire.data)).to(home))
-    return Slab(wire, tensor, memory, GUARD_BYTES, None)
-
-
-def _view(memory: torch.Tensor, start: int, size: int, wire: TensorWire) -> torch.Tensor:
+def _view(memory: torch.Tensor, start: int, wire: TensorWire) -> torch.Tensor:
+    """Return the tensor in its slab."""
+    size = wire.storage * DTYPES[wire.dtype].itemsize
     typed = memory[start : start + size].view(torch_dtype(wire.dtype))
     if wire.storage == 0:
-        return torch.empty(0, dtype=typed.dtype, device=memory.device).as_strided(
-            wire.shape, wire.strides, 0
-        )
+        empty = torch.empty(0, dtype=typed.dtype, device=memory.device)
+        return empty.as_strided(wire.shape, wire.strides, 0)
     return typed.as_strided(wire.shape, wire.strides, typed.storage_offset() + wire.offset)
 
 
-def _paint(held: Array, start: int, kind: DType, guard: str, position: int) -> None:
+def _raw(memory: torch.Tensor, start: int, wire: TensorWire) -> torch.Tensor:
+    """Return a tensor's elements in a slab as integers, each memory place once."""
+    step = DTYPES[wire.dtype].itemsize
+    typed = memory[start : start + wire.storage * step].view(_RAW[step])
+    shape = [n if s or not n else 1 for n, s in zip(wire.shape, wire.strides, strict=True)]
+    return typed.as_strided(shape, wire.strides, typed.storage_offset() + wire.offset)
+
+
+# --- large storages -------------------------------------------------------------------------------
+
+
+def _large_slab(wire: TensorWire, size: int, home: str, paint: Any, poison: Any) -> Slab:
+    """A storage too large to be copied: made where it is used, its elements set one by one."""
+    memory = torch.empty(GUARD_BYTES + size + GUARD_BYTES, dtype=torch.uint8, device=home)
+    tensor = _view(memory, GUARD_BYTES, wire)
+    slab = Slab(wire, tensor, memory, GUARD_BYTES, None, paint)
+    for first, last in _painted(slab):
+        piece = np.full((last - first) // paint.itemsize, paint).view(np.uint8)
+        memory[first:last] = torch.from_numpy(piece).to(home)
+    if tensor.numel():
+        data = np.broadcast_to(poison, wire.shape) if wire.data is None else wire.data
+        fresh = to_tensor(np.asarray(data)).view(_RAW[paint.itemsize]).to(home)
+        raw = _raw(memory, GUARD_BYTES, wire)
+        raw.copy_(fresh[tuple(slice(0, n) for n in raw.shape)])
+    return slab
+
+
+def _painted(slab: Slab) -> Iterator[tuple[int, int]]:
+    """Yield the byte ranges of a large slab that hold the guard pattern: both guards, and what lies
+    around each row where rows are far apart."""
+    end = slab.start + slab.length
+    yield 0, slab.start
+    yield end, end + GUARD_BYTES
+    wire, step = slab.wire, DTYPES[slab.wire.dtype].itemsize
+    if not wire.shape or 0 in wire.shape:
+        return
+    span = (wire.shape[-1] - 1) * wire.strides[-1] + 1
+    outer = [(n, s) for n, s in zip(wire.shape[:-1], wire.strides[:-1], strict=True) if s and n > 1]
+    if math.prod(n for n, _ in outer) > _MAX_ROWS or any(s < span + 2 * _WINDOW for _, s in outer):
+        return
+    for index in np.ndindex(*(n for n, _ in outer)):
+        row = wire.offset + sum(i * s for i, (_, s) in zip(index, outer, strict=True))
+        for low, high in ((row - _WINDOW, row), (row + span, row + span + _WINDOW)):
+            low, high = max(low, 0), min(high, wire.storage)
+            if low < high:
+                yield slab.start + low * step, slab.start + high * step
+
+
+def _touched_large(slab: Slab) -> list[TouchFact]:
+    found = []
+    step = slab.paint.itemsize
+    for first, last in _painted(slab):
+        expected = np.full((last - first) // step, slab.paint).view(np.uint8)
+        changed = np.flatnonzero(slab.memory[first:last].cpu().numpy() != expected)
+        if not changed.size:
+            continue
+        places = changed + (first - slab.start)
+        if last <= slab.start:
+            found.append(_fact(slab, "before", places[::-1]))
+        elif first >= slab.start + slab.length:
+            found.append(_fact(slab, "after", places))
+        else:
+            found.append(_fact(slab, "gap", np.unique(places // step)))
+    if slab.wire.io == "in" and slab.wire.data is not None and slab.tensor.numel():
+        raw = _raw(slab.memory, slab.start, slab.wire)
+        sent = to_tensor(np.asarray(slab.wire.data)).view(raw.dtype).to(raw.device)
+        found += _changed_values(slab, sent[tuple(slice(0, n) for n in raw.shape)])
+    return found
+
+
+def _changed_values(slab: Slab, sent: torch.Tensor) -> list[TouchFact]:
+    """Return the fact of an input whose elements are not what was sent (both as integers)."""
+    now = _raw(slab.memory, slab.start, slab.wire)
+    differs = (now != sent).reshape(-1)
+    count = int(differs.sum())
+    if not count:
+        return []
+    place = np.unravel_index(int(differs.to(torch.uint8).argmax()), tuple(now.shape))
+    first = int(np.ravel_multi_index(place, slab.wire.shape)) if slab.wire.shape else 0
+    return [TouchFact(arg=slab.wire.name, where="value", count=count, first=first)]
+
+
+# --- patterns -------------------------------------------------------------------------------------
+
+
+def _paint(held: Array, start: int, paint: Any) -> None:
     """Fill a slab with a guard pattern, aligned with the storage's elements."""
-    step = kind.itemsize
+    step = paint.itemsize
     first = start % step
-    body = held[first : first + (len(held) - first) // step * step].view(kind.storage)
-    held[:first] = 0
-    held[len(held) - step :] = 0
-    body[...] = guard_value(kind, guard, position)
+    whole = (len(held) - first) // step * step
+    held[:] = 0
+    held[first : first + whole].view(paint.dtype)[...] = paint
 
 
 def guard_value(kind: DType, guard: str, position: int) -> Any:
-    """Return the element that guards and gaps hold."""
+    """Return the element that guards and gaps hold, as a NumPy scalar of the storage's size.
+
+    Truth values get a byte that no truth value has, so that writing True is seen.
+    """
     if guard == "zero" and kind.has_zero:
-        return np.zeros((), dtype=kind.storage)
+        return np.zeros((), dtype=np.uint8 if kind.kind is Kind.BOOL else kind.storage)[()]
     if kind.kind is Kind.BOOL:
-        return np.ones((), dtype=kind.storage)
+        return np.uint8(2 + position % 200)
     if not kind.is_float:
         high = kind.integer_range[1]
         value = high // 2 - position if guard == "large" else high // 3 + position
-        return np.asarray(value).astype(kind.storage)
+        return np.asarray(value).astype(kind.storage)[()]
     if guard == "nan":
         return _nan(kind, position)
     top = min(kind.largest, 2.0**15)
-    return np.asarray(top * (1 - (position % 7) / 16)).astype(kind.storage)
+    return np.asarray(top * (1 - (position % 7) / 16)).astype(kind.storage)[()]
 
 
 def _nan(kind: DType, position: int) -> Any:
@@ -141,45 +232,37 @@ def poison_value(kind: DType, pattern: int) -> Any:
     return np.asarray(high if pattern == 0 else high - 1).astype(kind.storage)
 
 
+# --- after the call -------------------------------------------------------------------------------
+
+
 def touched(slab: Slab) -> list[TouchFact]:
     """Return what changed in a slab although nothing may change there.
 
-    Values of `in` tensors, gaps and guards are compared bit for bit.
+    Values of `in` tensors, gaps and guards are compared bit for bit. Uses up `slab.before`.
     """
     if slab.before is None:
+        return _touched_large(slab)
+    if slab.wire.io != "in" and slab.tensor.numel():
+        _raw(slab.before, slab.start, slab.wire).copy_(_raw(slab.memory, slab.start, slab.wire))
+    if torch.equal(slab.memory, slab.before):
         return []
-    after = slab.memory.cpu().numpy()
-    changed = np.flatnonzero(after != slab.before)
-    if not changed.size:
-        return []
+    changed = np.flatnonzero(slab.memory.cpu().numpy() != slab.before.cpu().numpy())
+    places = changed - slab.start
     step = DTYPES[slab.wire.dtype].itemsize
-    end = slab.start + slab.length
-    found = []
-    for where, part in (
-        ("before", changed[changed < slab.start]),
-        ("after", changed[changed >= end]),
-    ):
-        if part.size:
-            nearest = part[-1] if where == "before" else part[0]
-            index = int(nearest - slab.start) // step
-            found.append(
-                TouchFact(arg=slab.wire.name, where=where, count=int(part.size), first=index)
-            )
-    inside = changed[(changed >= slab.start) & (changed < end)]
-    elements = np.unique((inside - slab.start) // step)
-    own = _logical_mask(slab.wire)
-    gap, value = elements[~own[elements]], elements[own[elements]]
-    if gap.size:
-        found.append(_fact(slab, "gap", gap))
-    if value.size and slab.wire.io == "in":
-        found.append(_fact(slab, "value", value))
+    inside = np.unique(places[(places >= 0) & (places < slab.length)] // step)
+    parts = {
+        "before": places[places < 0][::-1],
+        "after": places[places >= slab.length],
+        "gap": inside[~_logical_mask(slab.wire)[inside]],
+    }
+    found = [_fact(slab, where, part) for where, part in parts.items() if part.size]
+    if slab.tensor.numel():
+        found += _changed_values(slab, _raw(slab.before, slab.start, slab.wire))
     return found
 
 
-def _fact(slab: Slab, where: str, elements: Array) -> TouchFact:
-    return TouchFact(
-        arg=slab.wire.name, where=where, count=int(elements.size), first=int(elements[0])
-    )
+def _fact(slab: Slab, where: str, places: Array) -> TouchFact:
+    return TouchFact(arg=slab.wire.name, where=where, count=int(places.size), first=int(places[0]))
 
 
 def _logical_mask(wire: TensorWire) -> Array:

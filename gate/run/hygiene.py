@@ -1,0 +1,165 @@
+"""What the code under test left behind in its process, so that the next case starts clean.
+
+Small things are put back (the working directory, the environment, torch's modes). For the rest the
+process is replaced: a thread that goes on, a child, a signal handler, a changed library. When our
+own modules were changed the answer itself cannot be believed, and says so.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy
+import torch
+
+from gate.run.link import TAMPERED
+
+_OWN = "gate"
+_LIBRARIES = ("torch", "torch.nn.functional", "numpy", "os", "sys", "builtins", "json", "signal",
+              "triton", "triton.language", "triton.language.core", "triton.runtime.jit",
+              "triton.runtime.interpreter", "triton.runtime.autotuner")  # fmt: skip
+"""Modules whose names must stay bound to what they were bound to before a call."""
+_MAY_CHANGE = frozenset({"last_exc", "last_type", "last_value", "last_traceback"})
+"""What the interpreter itself rebinds in `sys`."""
+_THREAD_SECONDS = 0.2
+"""Seconds that a thread gets to end after the call that started it."""
+
+
+class Hygiene:
+    """Remembers a clean process and tells what a call changed."""
+
+    def __init__(self) -> None:
+        self._threads = set(sys._current_frames())
+        self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+        self._home = os.getcwd()
+        self._own = _bindings(m for n, m in sys.modules.items() if n.partition(".")[0] == _OWN)
+        self._streams = (sys.stdin, sys.stdout, sys.stderr)
+        self.children: set[int] = set()
+        """Processes that belong to the device itself (a compiler)."""
+        self.settle()
+
+    def settle(self) -> None:
+        """Take the present state of libraries and environment as clean: importing the change's
+        code may patch what it likes, a call may not."""
+        self._libraries = _bindings(sys.modules[n] for n in _LIBRARIES if n in sys.modules)
+        self._environment = dict(os.environ)
+        self._path = list(sys.path)
+        self._modes = _torch_modes()
+        self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+
+    def restore(self) -> None:
+        """Put back what a call may have changed and what can be put back."""
+        try:
+            os.chdir(self._home)
+        except OSError:
+            os.chdir("/")
+        if os.environ != self._environment:
+            os.environ.clear()
+            os.environ.update(self._environment)
+        sys.path[:] = self._path
+        if _torch_modes() != self._modes:
+            _set_torch_modes(self._modes)
+
+    def problem(self) -> str:
+        """Return why this process must be replaced, or an empty string."""
+        changed = _changed(self._own)
+        if changed:
+            return f"{TAMPERED}: the code under test changed {changed}"
+        changed = _changed(self._libraries)
+        if changed:
+            return f"the code under test changed {changed}"
+        if (sys.stdin, sys.stdout, sys.stderr) != self._streams:
+            return "the code under test replaced a standard stream"
+        for number, handler in self._handlers.items():
+            if signal.getsignal(number) is not handler and signal.getsignal(number) != handler:
+                return f"the code under test handles {signal.Signals(number).name}"
+        if signal.getitimer(signal.ITIMER_REAL)[0]:
+            return "the code under test set a timer"
+        return self._left_running()
+
+    def _left_running(self) -> str:
+        children = set(_children()) - self.children
+        if children:
+            return f"the code under test left {len(children)} processes"
+        threads = [t for t in self._new_threads() if not _is_ours(sys._current_frames().get(t))]
+        if not threads:
+            return ""
+        for thread in threading.enumerate():
+            if thread.ident in threads:
+                thread.join(_THREAD_SECONDS)
+        left = [t for t in self._new_threads() if not _is_ours(sys._current_frames().get(t))]
+        return f"the code under test left {len(left)} threads" if left else ""
+
+    def _new_threads(self) -> set[int]:
+        return set(sys._current_frames()) - self._threads
+
+
+def _bindings(modules: Iterable[ModuleType]) -> list[tuple[str, Any, dict[str, Any]]]:
+    """Return (name, namespace, copy of it) of modules and of the classes that they define."""
+    found: list[tuple[str, Any, dict[str, Any]]] = []
+    for module in list(modules):
+        name = module.__name__
+        found.append((name, vars(module), dict(vars(module))))
+        found += [
+            (f"{name}.{key}", vars(value), dict(vars(value)))
+            for key, value in vars(module).items()
+            if isinstance(value, type) and value.__module__ == name
+        ]
+    return found
+
+
+def _changed(held: list[tuple[str, Any, dict[str, Any]]]) -> str:
+    """Return the first name that is bound to something else than before, or an empty string."""
+    for name, now, before in held:
+        for key, value in before.items():
+            if now.get(key, None) is not value and key not in _MAY_CHANGE and value is not None:
+                return f"{name}.{key}"
+    return ""
+
+
+def _is_ours(frame: FrameType | None) -> bool:
+    """Whether a thread was started by kernel-gate, torch or triton: its outermost frame that is
+    not the standard library's lies there."""
+    outermost = None
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in ("threading", "concurrent", "queue", "selectors", "subprocess"):
+            outermost = package
+        frame = frame.f_back
+    return outermost in (_OWN, "torch", "triton")
+
+
+def _children() -> list[int]:
+    found: list[int] = []
+    try:
+        tasks = os.listdir("/proc/self/task")
+    except OSError:
+        return found
+    for task in tasks:
+        try:
+            with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+                found += [int(word) for word in file.read().split()]
+        except OSError:
+            continue
+    return found
+
+
+def _torch_modes() -> tuple[Any, ...]:
+    return (
+        torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(),
+        numpy.geterr(),
+    )  # fmt: skip
+
+
+def _set_torch_modes(modes: tuple[Any, ...]) -> None:
+    dtype, grad, threads, errors = modes
+    torch.set_default_dtype(dtype)
+    torch.set_grad_enabled(grad)
+    torch.set_num_threads(threads)
+    numpy.seterr(**errors)

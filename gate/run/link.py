@@ -1,0 +1,172 @@
+"""One worker process as a partner in requests and replies: started on first use, replaced when
+lost. What comes back is checked here; a worker is never believed about its own end."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gate.errors import ProtocolError, WorkerError
+from gate.run.frames import ChannelClosed, DeadlinePassed, Frame
+from gate.run.process import Child, ChildSpec
+from gate.run.protocol import ErrorFact, WorkerInfo
+from gate.run.settings import WorkerSettings
+
+GRACE_SECONDS = 1.0
+"""Beyond a request's own limit, for the reply to travel and the worker to be scheduled."""
+SEND_SECONDS = 60.0
+"""For a request to be taken in; a worker that does not read is lost."""
+_SLACK = 2**20
+"""Bytes that a worker may count otherwise than we do."""
+TAMPERED = "tampered"
+"""First word of a worker's reason to be replaced that makes its answer worthless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of one request."""
+
+    message: Any
+    """The reply; None when the worker was lost."""
+    lost: ErrorFact | None = None
+    """How it was lost: `hang`, `protocol`, `memory`, `signal` or `exit`."""
+    output: str = ""
+    """What it printed."""
+
+
+class Link(Protocol):
+    """A worker process, here or in another container."""
+
+    generation: int
+    """Counts the processes that were started: what one had loaded, the next has not."""
+
+    def start(self) -> WorkerInfo:
+        """Start it and return its greeting; raises WorkerError."""
+
+    def ask(self, message: Any, seconds: float) -> Answer:
+        """Send a request and wait for the reply; raises WorkerError when none can be started."""
+
+    def close(self) -> None:
+        """End it; safe from any thread and more than once."""
+
+
+class ProcessLink:
+    """A worker process of our own."""
+
+    def __init__(self, spec: ChildSpec, settings: WorkerSettings) -> None:
+        self.spec = spec
+        self.settings = settings
+        self.generation = 0
+        self._child: Child | None = None
+        self._closed = False
+        self._use = threading.RLock()
+
+    def start(self) -> WorkerInfo:
+        """Start the process and wait for its greeting.
+
+        Raises
+            WorkerError  it does not come up, or the link was closed
+        """
+        with self._use:
+            self._refuse_when_closed()
+            child = self._child = Child(self.spec)
+            try:
+                info = self._greeting(child)
+            except WorkerError:
+                self._drop()
+                self._refuse_when_closed()
+                raise
+            self.generation += 1
+            return info
+
+    def _greeting(self, child: Child) -> WorkerInfo:
+        deadline = time.monotonic() + self.settings.start_seconds
+        try:
+            frame = child.channel.receive(deadline=deadline, idle=child.watch, max_blobs=0)
+            if isinstance(frame.message, WorkerInfo):
+                child.take_output()
+                return frame.message
+            problem: Exception = ProtocolError(f"it greets with {type(frame.message).__name__}")
+        except (ChannelClosed, DeadlinePassed, ProtocolError) as error:
+            problem = error
+        ended = child.end_fact()
+        said = child.take_output().strip()[-1500:]
+        raise WorkerError(
+            f"a worker did not come up ({type(problem).__name__}; {ended.message})\n{said}\n"
+            "run `kernel-gate doctor` to see what this machine lacks"
+        )
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise WorkerError("the run was ended while a worker was at work")
+
+    def ask(self, message: Any, seconds: float) -> Answer:
+        """Send a request; a lost process is part of the answer.
+
+        Raises
+            WorkerError  no process can be started, or the link was closed meanwhile
+        """
+        with self._use:
+            if self._child is None:
+                self.start()
+            child = self._child
+            assert child is not None
+            lost: ErrorFact | None = None
+            try:
+                frame = self._exchange(child, message, seconds)
+            except DeadlinePassed:
+                text = f"no answer within {seconds:g} s"
+                lost = ErrorFact(type="hang", message=text, stage="device")
+            except ChannelClosed:
+                lost = child.end_fact()
+            except ProtocolError as problem:
+                lost = ErrorFact(type="protocol", message=problem.message, stage="device")
+            if lost is not None:
+                child.kill()
+                output = child.take_output()
+                self._drop()
+                self._refuse_when_closed()
+                return Answer(message=None, lost=lost, output=output)
+            output = child.take_output()
+            if frame.retire or child.channel.pending():
+                self._drop()
+            if frame.retire.startswith(TAMPERED):
+                lost = ErrorFact(type="protocol", message=frame.retire[:500], stage="device")
+                return Answer(message=None, lost=lost, output=output)
+            return Answer(message=frame.message, output=output)
+
+    def _exchange(self, child: Child, message: Any, seconds: float) -> Frame:
+        if child.channel.pending():
+            raise ProtocolError("it sent a frame that nobody asked for")
+        nonce = secrets.token_hex(16)
+        child.channel.send(
+            Frame(message=message, nonce=nonce), idle=child.watch,
+            deadline=time.monotonic() + SEND_SECONDS,
+        )  # fmt: skip
+        frame = child.channel.receive(
+            deadline=time.monotonic() + seconds + GRACE_SECONDS, idle=child.watch,
+            max_blobs=self.settings.reply_bytes + _SLACK,
+        )  # fmt: skip
+        if not secrets.compare_digest(frame.nonce.encode(), nonce.encode()):
+            raise ProtocolError("a reply with the nonce of another request")
+        return frame
+
+    def _drop(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.close()
+
+    def close(self) -> None:
+        """End the process; safe from any thread and more than once.
+
+        A thread that waits for an answer meanwhile gets a WorkerError.
+        """
+        self._closed = True
+        child = self._child
+        if child is not None:
+            child.kill(gently=True)
+        with self._use:
+            self._drop()
