@@ -373,4 +373,4 @@ def _check_vary(schema: OpSchema, dim: Dim, extent: int, env: Mapping[str, Any])
 
 
 def _view(spot: Place, dtype: str) -> TensorView:
-    return TensorView(spot.shape, spot.strides, DtypeName(dtype))
+    return TensorView(shape=spot.shape, strides=spot.strides, dtype=DtypeName(dtype))

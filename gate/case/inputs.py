@@ -198,7 +198,8 @@ def _as_seen(arg: BoundScalar | BoundTensor | BoundList, value: Any) -> Any:
 def _seen_tensor(tensor: BoundTensor, value: Array | None) -> Any:
     if value is None or tensor.place is None or not DTYPES[tensor.dtype].is_float:
         return value
-    return TensorView(tensor.place.shape, tensor.place.strides, DtypeName(tensor.dtype))
+    place = tensor.place
+    return TensorView(shape=place.shape, strides=place.strides, dtype=DtypeName(tensor.dtype))
 
 
 def _digests(arg: BoundScalar | BoundTensor | BoundList, value: Any) -> list[tuple[str, str]]:

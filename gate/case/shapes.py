@@ -16,7 +16,7 @@ from gate.schema.expr import DtypeName, Expr
 from gate.schema.model import OpSchema, TensorArg
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TensorView:
     """A tensor as expressions see it: everything but its values."""
 

@@ -85,7 +85,8 @@ def check(draft: Sketch) -> None:
         return
     env = dict(draft.env)
     for name, (shape, dtype) in draft.tensors.items():
-        env[name] = TensorView(shape, contiguous_strides(shape), DtypeName(dtype))
+        strides = contiguous_strides(shape)
+        env[name] = TensorView(shape=shape, strides=strides, dtype=DtypeName(dtype))
     check_where(schema, env)
 
 
