@@ -6,18 +6,19 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never
 
-from gate.dtypes import DTYPES, Kind
-from gate.errors import GateError, did_you_mean
+import numpy as np
+
+from gate.errors import did_you_mean
+from gate.schema import functions
 from gate.schema import nodes as n
+from gate.schema.functions import EvalError
 from gate.schema.nodes import Call, DtypeName, Expr, Host, Node
 
-MAX_POWER_BITS = 4096
-"""Bits of the largest integer that `**` and `<<` may make."""
+MAX_BITS = 4096
+"""Bits of the largest integer that an operator may make."""
+MAX_JOINED = 4096
+"""Members of the longest list or tuple that `+` may make."""
 Env = Mapping[str, Any]
-
-
-class EvalError(GateError):
-    """An expression that cannot be evaluated: an unknown variable, a wrong type, division by 0."""
 
 
 def evaluate(expr: Expr, env: Env, host: Host | None = None) -> Any:
@@ -30,7 +31,8 @@ def evaluate(expr: Expr, env: Env, host: Host | None = None) -> Any:
         EvalError  with the expression and what went wrong
     """
     try:
-        return _Evaluator(env, host).value(expr.node)
+        with np.errstate(divide="raise", invalid="raise"):
+            return _Evaluator(env, host).value(expr.node)
     except EvalError as problem:
         raise EvalError(f"in `{expr.text}`: {problem.message}") from None
 
@@ -46,7 +48,8 @@ def call_arguments(
         EvalError  an argument cannot be evaluated
     """
     if call.args is None and not call.kwargs:
-        return [env[name] for name in arg_order], {}
+        evaluator = _Evaluator(env, host)
+        return [evaluator.value(n.Name(id=name)) for name in arg_order], {}
     positional = [evaluate(expr, env, host) for expr in call.args or ()]
     return positional, {name: evaluate(expr, env, host) for name, expr in call.kwargs}
 
@@ -66,25 +69,52 @@ def call_grid(call: Call, env: Env, host: Host | None = None) -> tuple[int, ...]
     return axes
 
 
-def _power(left: Any, right: Any) -> Any:
+def _operand(value: Any) -> bool:
+    """Whether arithmetic may touch a value: numbers and arrays; no text, no dtype, no list."""
+    return isinstance(value, (int, float)) or functions.is_array(value)
+
+
+def _binary(op: str, left: Any, right: Any) -> Any:
+    """Apply an operator; what would fill the memory is refused before it is computed."""
+    if op == "+" and type(left) is type(right) and isinstance(left, (list, tuple)):
+        if len(left) + len(right) > MAX_JOINED:
+            raise EvalError(f"a list of more than {MAX_JOINED} members")
+        return left + right
+    for value in (left, right):
+        if not _operand(value):
+            raise EvalError(f"`{op}` takes numbers and tensors, not {_shown(value)}")
     if isinstance(left, int) and isinstance(right, int):
-        if right >= 0 and abs(left).bit_length() * right > MAX_POWER_BITS:
-            raise EvalError(f"{left} ** {right} is too large")
-        if left == 0 and right < 0:
-            raise EvalError("0 to a negative power")
-    return left**right
+        _fits(op, int(left), int(right))
+    result = _BINARY[op](left, right)
+    if isinstance(result, complex):
+        raise EvalError(f"{left} {op} {right} is not a real number")
+    return result
 
 
-def _shift(left: Any, right: Any) -> Any:
-    if isinstance(left, int) and isinstance(right, int) and not 0 <= right <= MAX_POWER_BITS:
-        raise EvalError(f"{left} << {right} is out of bounds")
-    return left << right
+def _fits(op: str, left: int, right: int) -> None:
+    match op:
+        case "**":
+            bits = left.bit_length() * max(right, 0)
+        case "<<":
+            bits = left.bit_length() + right
+        case "*":
+            bits = left.bit_length() + right.bit_length()
+        case _:
+            return
+    if bits > MAX_BITS:
+        raise EvalError(f"the result of `{op}` is too large (more than {MAX_BITS} bits)")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, n.DtypeName):
+        return f"the dtype {value}"
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "**": _power, "@": operator.matmul,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": _shift,
+    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "@": operator.matmul,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift,
     ">>": operator.rshift,
 }  # fmt: skip
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -97,6 +127,12 @@ _UNARY: Mapping[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+def _unary(op: str, value: Any) -> Any:
+    if op != "not" and not _operand(value):
+        raise EvalError(f"`{op}` takes a number or a tensor, not {_shown(value)}")
+    return _UNARY[op](value)
+
+
 class _Evaluator:
     def __init__(self, env: Env, host: Host | None) -> None:
         self.env = env
@@ -106,7 +142,7 @@ class _Evaluator:
         """Return a node's value, with failures of the values' own operators as EvalError."""
         try:
             return self._value(node)
-        except (TypeError, ZeroDivisionError, OverflowError, ValueError, IndexError, KeyError) as p:
+        except (TypeError, ArithmeticError, ValueError, LookupError, AttributeError) as p:
             if self.host is not None and isinstance(node, (n.HostCall, n.Method)):
                 raise  # torch's own words and traceback say more than ours
             raise EvalError(f"{type(p).__name__}: {p}") from p
@@ -122,9 +158,9 @@ class _Evaluator:
             case n.HostName():
                 return self._host(node.path)
             case n.Unary():
-                return _UNARY[node.op](self.value(node.operand))
+                return _unary(node.op, self.value(node.operand))
             case n.Binary():
-                return _BINARY[node.op](self.value(node.left), self.value(node.right))
+                return _binary(node.op, self.value(node.left), self.value(node.right))
             case n.Logic():
                 return self._logic(node)
             case n.Compare():
@@ -200,19 +236,25 @@ class _Evaluator:
         return result
 
     def _index(self, value: Any, index: Any) -> Any:
+        if isinstance(value, str):
+            raise EvalError("a text has no elements here")
         picked = value[index]
-        return picked.item() if _is_numpy_number(picked) else picked
+        return functions.number(picked) if functions.is_numpy(picked) else picked
 
     def _attribute(self, value: Any, name: str) -> Any:
-        if name == "dtype" and self.host is None and not isinstance(value, DtypeName):
-            return DtypeName(_dtype_name(value.dtype))
+        if value is None or isinstance(value, (str, int, float)):
+            raise EvalError(f"{_shown(value)} has no .{name}")
+        if name == "dtype" and self.host is None:
+            return DtypeName(functions.dtype_name(value.dtype))
         found = getattr(value, name)
         return tuple(found) if name == "shape" else found
 
     def _method(self, node: n.Method) -> Any:
         value = self.value(node.value)
         args, kwargs = self._args(node.args), self._kwargs(node.kwargs)
-        if _is_numpy(value):
+        if value is None or isinstance(value, (str, int, float)):
+            raise EvalError(f"{_shown(value)} has no .{node.name}()")
+        if functions.is_numpy(value):
             if node.name == "stride":
                 steps = tuple(s // value.itemsize for s in value.strides)
                 return steps[args[0]] if args else steps
@@ -229,110 +271,11 @@ class _Evaluator:
         return {name: self.value(value) for name, value in kwargs}
 
     def _apply(self, node: n.Apply) -> Any:
+        if node.function == "dict":
+            return self._kwargs(node.kwargs)
         args = self._args(node.args)
-        match node.function:
-            case "cdiv":
-                return -(-args[0] // args[1])
-            case "next_pow2":
-                return 1 << max(0, int(args[0]) - 1).bit_length()
-            case "min" | "max":
-                return _extreme(node.function, args)
-            case "abs":
-                return abs(args[0])
-            case "sum":
-                return _number(args[0].sum()) if hasattr(args[0], "sum") else sum(args[0])
-            case "len":
-                return len(args[0])
-            case "diff":
-                return _diff(args[0])
-            case "promote":
-                return self._promote(args)
-            case "bits":
-                return DTYPES[_dtype_name(args[0])].bits
-            case "is_float":
-                return DTYPES[_dtype_name(args[0])].is_float
-            case "dict":
-                return self._kwargs(node.kwargs)
-            case "tuple":
-                return tuple(args[0])
-            case "tl_dtype":
-                return self._host("tl_dtype")(args[0])
-        raise EvalError(f"no function {node.function}")
-
-    def _promote(self, args: list[Any]) -> Any:
-        name = _dtype_name(args[0])
-        for other in args[1:]:
-            name = promote(name, _dtype_name(other))
-        return self._dtype(name)
-
-
-def _extreme(which: str, args: list[Any]) -> Any:
-    if len(args) == 1:
-        values = args[0]
-        if hasattr(values, which):
-            return _number(getattr(values, which)())
-        return max(values) if which == "max" else min(values)
-    if any(_is_array(value) for value in args):
-        raise EvalError(f"{which} of several arrays; use torch.maximum or torch.minimum")
-    return max(args) if which == "max" else min(args)
-
-
-def _diff(value: Any) -> Any:
-    if _is_array(value):
-        return value[1:] - value[:-1]
-    return [b - a for a, b in zip(value, value[1:], strict=False)]
-
-
-def _number(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
-
-
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype")
-
-
-def _is_numpy(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "numpy"
-
-
-def _is_numpy_number(value: Any) -> bool:
-    return _is_numpy(value) and getattr(value, "shape", None) == ()
-
-
-def _dtype_name(value: Any) -> str:
-    name = str(value).removeprefix("torch.")
-    if name not in DTYPES:
-        raise EvalError(f"{value!r} is not a dtype")
-    return name
-
-
-def promote(a: str, b: str) -> str:
-    """Return the dtype that torch promotes two tensor dtypes to (`torch.promote_types`).
-
-    Raises
-        EvalError  torch has no promotion for them (float8 with another float8, uint16 and wider)
-    """
-    if a == b:
-        return a
-    one, two = sorted((DTYPES[a], DTYPES[b]), key=lambda d: (_RANK[d.kind], d.bits))
-    if two.is_float:
-        if not one.is_float:
-            return two.name
-        if one.bits == 8:
-            if two.bits == 8:
-                raise EvalError(f"torch does not promote {a} with {b}")
-            return two.name
-        if one.bits == two.bits == 16:
-            return "float32"
-        return two.name
-    if one.kind is Kind.BOOL:
-        return two.name
-    if one.kind is two.kind:
-        return two.name
-    unsigned, signed = (one, two) if one.kind is Kind.UINT else (two, one)
-    if unsigned.bits > 8:
-        raise EvalError(f"torch does not promote {a} with {b}")
-    return signed.name if signed.bits > 8 else "int16"
-
-
-_RANK = {Kind.BOOL: 0, Kind.UINT: 1, Kind.INT: 1, Kind.FLOAT: 2}
+        if node.function == "tl_dtype":
+            return self._host("tl_dtype")(args[0])
+        if node.function == "promote":
+            return self._dtype(functions.promote_all(args))
+        return functions.PLAIN[node.function](*args)

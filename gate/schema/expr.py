@@ -4,9 +4,11 @@
 evaluator; other rooms import all of it from here.
 """
 
-from gate.schema.evaluate import EvalError, call_arguments, call_grid, evaluate, promote
+from gate.schema.calls import looks_like_call, parse_call
+from gate.schema.evaluate import call_arguments, call_grid, evaluate
+from gate.schema.functions import EvalError, promote
 from gate.schema.nodes import Call, DtypeName, Expr, Host, Level, Target
-from gate.schema.parse import ExprError, looks_like_call, parse_call, parse_expr
+from gate.schema.parse import ExprError, parse_expr
 
 __all__ = [
     "Call",

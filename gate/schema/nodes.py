@@ -17,7 +17,7 @@ class Level(enum.IntEnum):
     PURE = 0
     """Numbers, names, arithmetic and the common functions: dims, bounds, `where`, dtypes."""
     CALL = 1
-    """Also lists, tuples, `dict(k=v)`, `tuple(xs)`, `tl_dtype(T)`, `device`: arguments of a call."""
+    """Also lists, tuples, `dict(k=v)`, `tuple(xs)`, `tl_dtype(T)`, `device`: call arguments."""
     TORCH = 2
     """Also `torch.*`, `F.*`, tensor methods, slices, `@ & | ^ ~ << >>`: `reference`, `make`."""
     PROPERTY = 3

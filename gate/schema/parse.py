@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ from gate.errors import GateError, did_you_mean
 from gate.schema import nodes as n
 from gate.schema import torchnames
 from gate.schema.names import FUNCTIONS, HOST_ROOTS, LITERALS, PROPERTY_FUNCTIONS
-from gate.schema.nodes import Call, Expr, Level, Node, Target
+from gate.schema.nodes import Expr, Level, Node
 
 MAX_TEXT = 4_000
 """Characters of an expression."""
@@ -32,12 +31,6 @@ _UNARY: dict[type[ast.unaryop], str] = {
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
-_FILE = r"[^\s:()\[\]\"'`$|;&<>*?\\]+\.py"
-_MODULE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
-_CALL = re.compile(
-    rf"(?P<module>{_FILE}|{_MODULE})::(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?P<rest>.*)",
-    re.DOTALL | re.ASCII,
-)
 
 
 class ExprError(GateError):
@@ -53,53 +46,14 @@ def parse_expr(text: str, *, level: Level = Level.PURE, line: int = 0) -> Expr:
     Raises
         ExprError  with what is wrong and what would be right
     """
-    folded = _fold(text)
-    walker = _Walker(level)
-    node = walker.walk(_tree(folded).body)
+    folded = fold(text)
+    walker = Walker(level)
+    node = walker.walk(python_tree(folded).body)
     return Expr(text=folded, names=frozenset(walker.names), line=line, node=node)
 
 
-def looks_like_call(text: str) -> bool:
-    """Whether a `reference` or `make` names a function in a file or module (`a.py::f(...)`)."""
-    return "::" in text
-
-
-def parse_call(text: str, *, level: Level = Level.CALL, line: int = 0) -> Call:
-    """Parse `target::name[grid](arguments)`.
-
-    Raises
-        ExprError  with what is wrong and what would be right
-    """
-    folded = _fold(text)
-    found = _CALL.fullmatch(folded)
-    if not found:
-        raise ExprError(
-            f"{folded!r} is not a call; write path/from/root.py::name(arguments), or "
-            "dotted.module::name"
-        )
-    module, rest = found["module"], found["rest"].strip()
-    _check_module(module)
-    target = Target(module=module, name=found["name"])
-    if not rest:
-        return Call(text=folded, target=target, line=line)
-    tree = _tree(f"_call_{rest}").body
-    grid_node, arguments = _split_call(tree, folded)
-    walker = _Walker(level)
-    grid = _grid(grid_node, level, line, walker) if grid_node is not None else None
-    if arguments is None:
-        names = frozenset(walker.names)
-        return Call(text=folded, target=target, grid=grid, names=names, line=line)
-    positional = tuple(_part(argument, level, line, walker) for argument in arguments.args)
-    keywords = tuple(
-        (_keyword(word), _part(word.value, level, line, walker)) for word in arguments.keywords
-    )
-    return Call(
-        text=folded, target=target, grid=grid, args=positional, kwargs=keywords,
-        names=frozenset(walker.names), line=line,
-    )  # fmt: skip
-
-
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
+    """Return a text on one line, or refuse it for its length."""
     if not isinstance(text, str):
         raise ExprError(f"{text!r} is no expression; write it as text")
     folded = " ".join(text.split())
@@ -113,65 +67,49 @@ def _fold(text: str) -> str:
     return folded
 
 
-def _tree(text: str) -> ast.Expression:
+def open_brackets(text: str) -> int:
+    """Return how many brackets are open at the end of a text (negative: closed too often).
+
+    >>> open_brackets("cdiv(M"), open_brackets("2)"), open_brackets("f(')')")
+    (1, -1, 0)
+    """
+    depth, quote = 0, ""
+    for char in text:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        else:
+            depth += (char in "([{") - (char in ")]}")
+    return depth
+
+
+def python_tree(text: str) -> ast.Expression:
+    """Return Python's own tree of a text; no code of it is run."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError) as problem:
-        shown = text.removeprefix("_call_")
-        if shown.count("(") > shown.count(")"):
-            raise ExprError(
-                f'{shown!r} is half an expression; quote it when it holds a comma: "{shown}, ...)"'
-            ) from None
-        raise ExprError(
-            f"{shown!r} is not an expression ({getattr(problem, 'msg', 'too deep')})"
-        ) from None
+        raise ExprError(_no_expression(text.removeprefix("_call_"), problem)) from None
 
 
-def _check_module(module: str) -> None:
-    parts = module.split("/")
-    if module.startswith(("/", "-")) or ".." in parts or "" in parts:
-        raise ExprError(f"{module!r} is not a path from the repository's root")
-
-
-def _split_call(tree: ast.expr, text: str) -> tuple[ast.expr | None, ast.Call | None]:
-    """Split `_call_[grid](args)` into its grid and its argument list."""
-    arguments = tree if isinstance(tree, ast.Call) else None
-    head = arguments.func if arguments is not None else tree
-    grid = None
-    if isinstance(head, ast.Subscript):
-        grid, head = head.slice, head.value
-    if not (isinstance(head, ast.Name) and head.id == "_call_"):
-        raise ExprError(f"{text!r}: after the name comes [grid], then (arguments), then nothing")
-    return grid, arguments
-
-
-def _grid(node: ast.expr, level: Level, line: int, walker: _Walker) -> Expr:
-    """A launch grid: a tuple of one to three extents, or one extent."""
-    items = node.elts if isinstance(node, ast.Tuple) else [node]
-    if not 1 <= len(items) <= 3:
-        raise ExprError(f"a grid has one to three axes, not {len(items)}")
-    return _part(node, level, line, walker)
-
-
-def _part(node: ast.expr, level: Level, line: int, walker: _Walker) -> Expr:
-    if isinstance(node, ast.Starred):
-        raise ExprError("`*args` cannot be said here; write the arguments out")
-    inner = _Walker(level)
-    made = inner.walk(node)
-    walker.names |= inner.names
-    return Expr(text=ast.unparse(node), names=frozenset(inner.names), line=line, node=made)
-
-
-def _keyword(word: ast.keyword) -> str:
-    if word.arg is None:
-        raise ExprError("`**kwargs` cannot be said here; write the arguments out")
-    return word.arg
+def _no_expression(text: str, problem: Exception) -> str:
+    shown = repr(text if len(text) <= 80 else f"{text[:79]}…")
+    depth = open_brackets(text)
+    if depth > 0:
+        return f'{shown} is half an expression; quote it when it holds a comma: "{text[:60]}, ...)"'
+    if depth < 0:
+        return f"{shown} is half an expression: it closes what it did not open; quote the whole"
+    words = text.split()
+    for wrong, right in (("&&", "and"), ("||", "or"), ("!", "not"), ("=", "==")):
+        if wrong in words:
+            return f"{shown} is not an expression; write `{right}` for `{wrong}`"
+    return f"{shown} is not an expression ({getattr(problem, 'msg', 'too deep')})"
 
 
 @dataclass(slots=True)
-class _Walker:
+class Walker:
     """Turns Python's tree into ours, node by node, refusing what has no node."""
 
     level: Level
@@ -322,10 +260,10 @@ class _Walker:
         if self.level >= Level.TORCH:
             known = known | torchnames.ATTRIBUTES
         if node.attr not in known:
-            raise ExprError(
-                f"`.{node.attr}` is not an attribute of the language"
-                f"{did_you_mean(node.attr, known)}"
-            )
+            near = did_you_mean(node.attr, known)
+            if node.attr in (torchnames.METHODS | torchnames.PURE_METHODS):
+                near = f"; it is a method: .{node.attr}()"
+            raise ExprError(f"`.{node.attr}` is not an attribute of the language{near}")
         return n.Attribute(value=self.walk(node.value), name=node.attr)
 
     def _host(self, path: str) -> Node:
@@ -347,10 +285,8 @@ class _Walker:
             if function.id in FUNCTIONS:
                 return self._apply(function.id, node)
             if function.id in PROPERTY_FUNCTIONS:
-                self._need(Level.PROPERTY, f"`{function.id}`")
-                host = n.HostName(path=function.id)
-                return n.HostCall(function=host, args=self._args(node), kwargs=self._kwargs(node))
-            known = {*FUNCTIONS, *PROPERTY_FUNCTIONS, "torch", "F"}
+                return self._property(function.id, node)
+            known = {*FUNCTIONS, *(PROPERTY_FUNCTIONS if self.level >= Level.PROPERTY else ())}
             raise ExprError(f"no function {function.id}{did_you_mean(function.id, known)}")
         if isinstance(function, ast.Attribute):
             path = _dotted(function)
@@ -363,12 +299,25 @@ class _Walker:
             return self._method(function, node)
         raise ExprError("only a function or a method can be called")
 
+    def _property(self, name: str, node: ast.Call) -> Node:
+        self._need(Level.PROPERTY, f"`{name}`")
+        if name == "op" and node.args:
+            raise ExprError("`op` takes the args that it replaces by name: op(x=2 * x)")
+        if name != "op" and (len(node.args) != 2 or node.keywords):
+            raise ExprError(f"`{name}` takes two values: {name}(a, b)")
+        host = n.HostName(path=name)
+        return n.HostCall(function=host, args=self._args(node), kwargs=self._kwargs(node))
+
     def _method(self, function: ast.Attribute, node: ast.Call) -> Node:
         known = torchnames.PURE_METHODS
         if self.level >= Level.TORCH:
             known = known | torchnames.METHODS
         if function.attr not in known:
             near = did_you_mean(function.attr, known)
+            if function.attr in torchnames.PURE_ATTRIBUTES:
+                near = f"; write .{function.attr} without parentheses"
+            elif function.attr == "size":
+                near = "; write .shape[i]"
             raise ExprError(f"`.{function.attr}()` is not a method of the language{near}")
         return n.Method(
             value=self.walk(function.value), name=function.attr,
@@ -393,7 +342,19 @@ class _Walker:
         return tuple(self.walk(argument) for argument in node.args)
 
     def _kwargs(self, node: ast.Call) -> tuple[tuple[str, Node], ...]:
-        return tuple((_keyword(word), self.walk(word.value)) for word in node.keywords)
+        return tuple((name, self.walk(value)) for name, value in keywords(node))
+
+
+def keywords(node: ast.Call) -> list[tuple[str, ast.expr]]:
+    """Return the keyword arguments of a call; none may be given twice or by `**`."""
+    found: dict[str, ast.expr] = {}
+    for word in node.keywords:
+        if word.arg is None:
+            raise ExprError("`**kwargs` cannot be said here; write the arguments out")
+        if word.arg in found:
+            raise ExprError(f"the argument {word.arg} is given twice")
+        found[word.arg] = word.value
+    return list(found.items())
 
 
 def _dotted(node: ast.expr) -> str | None:

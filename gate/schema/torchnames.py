@@ -8,16 +8,16 @@ three-line function in a file.
 from __future__ import annotations
 
 _ELEMENTWISE = """
-abs absolute acos acosh clamp_max clamp_min add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2
-arctanh asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or
-bitwise_right_shift bitwise_xor ceil clamp clip copysign cos cosh deg2rad digamma div divide eq erf
-erfc erfinv exp exp2 expm1 fix float_power floor floor_divide fmax fmin fmod frac ge greater
-greater_equal gt heaviside hypot igamma igammac isclose isfinite isinf isnan isneginf isposinf
-isreal ldexp le lerp less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and
-logical_not logical_or logical_xor logit lt maximum minimum mul multiply mvlgamma nan_to_num ne neg
-negative nextafter not_equal polygamma positive pow rad2deg real reciprocal relu remainder round
-rsqrt rsub sgn sigmoid sign signbit sin sinc sinh softmax log_softmax sqrt square sub subtract tan
-tanh true_divide trunc where xlogy
+abs absolute acos acosh clamp_max clamp_min add addcdiv addcmul angle arccos arccosh arcsin arcsinh
+arctan arctan2 arctanh asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not
+bitwise_or bitwise_right_shift bitwise_xor ceil clamp clip copysign cos cosh deg2rad digamma div
+divide eq erf erfc erfinv exp exp2 expm1 fix float_power floor floor_divide fmax fmin fmod frac ge
+greater greater_equal gt heaviside hypot igamma igammac isclose isfinite isinf isnan isneginf
+isposinf isreal ldexp le lerp less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2
+logical_and logical_not logical_or logical_xor logit lt maximum minimum mul multiply mvlgamma
+nan_to_num ne neg negative nextafter not_equal polygamma positive pow rad2deg real reciprocal relu
+remainder round rsqrt rsub sgn sigmoid sign signbit sin sinc sinh softmax log_softmax sqrt square
+sub subtract tan tanh true_divide trunc where xlogy
 """
 
 _REDUCING = """
@@ -95,6 +95,12 @@ is_contiguous is_floating_point is_signed item long nelement new_full new_ones n
 repeat reshape_as short size stride sum_to_size to tolist type_as unfold view view_as
 """
 
+_FUNCTIONS_OF_TORCH = """
+atleast_1d atleast_2d atleast_3d bucketize cat chain_matmul column_stack concat concatenate dstack
+expand_copy hstack meshgrid rsub searchsorted stack std_mean trapezoid var_mean view_as_complex
+view_as_real vstack
+"""
+
 _ATTRIBUTES = """
 shape ndim dtype device T mT H mH real imag values indices
 Q R U S V Vh L P LU pivots sign logabsdet eigenvalues eigenvectors solution residuals
@@ -114,7 +120,9 @@ TORCH_NAMES: frozenset[str] = frozenset(
 ) | frozenset(f"F.{name}" for name in _words(_NN))
 """Every host name of `reference`, `make` and `properties`; `F` is `torch.nn.functional`."""
 
-METHODS: frozenset[str] = _words(_ELEMENTWISE, _REDUCING, _SHAPING, _LINEAR, _METHODS_ONLY)
+METHODS: frozenset[str] = _words(
+    _ELEMENTWISE, _REDUCING, _SHAPING, _LINEAR, _METHODS_ONLY
+) - _words(_FUNCTIONS_OF_TORCH)
 """Every tensor method of `reference`, `make` and `properties`."""
 
 ATTRIBUTES: frozenset[str] = _words(_ATTRIBUTES)

@@ -2,19 +2,23 @@
 
 YAML 1.2's core scalars; no anchors, aliases, tags, merge keys or repeated keys; bounded size and
 depth. Nothing is constructed but text, numbers, truth values, None, lists and maps.
+PyYAML's parser on libyaml is used where it is built in (it is 20 times as fast), the one in Python
+elsewhere; both give the same events.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 from yaml.events import (
     AliasEvent,
     DocumentStartEvent,
-    Event,
     MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
@@ -28,9 +32,13 @@ MAX_BYTES = 256 * 1024
 """Bytes of a file."""
 MAX_DEPTH = 32
 """Nesting of a document."""
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The parser that makes the events."""
 Scalar = int | float | bool | str | None
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_FLOAT = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 _WORDS: dict[str, Scalar] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
@@ -93,7 +101,8 @@ def read_yaml(raw: bytes, file: str, problems: list[Problem]) -> list[YNode]:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        what = f"byte {error.start} is not UTF-8; save the file as UTF-8"
+        wide = " (it looks like UTF-16)" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+        what = f"byte {error.start} is not UTF-8{wide}; save the file as UTF-8"
         problems.append(Problem(file=file, line=line, path="$", what=what))
         return []
     reader = _Reader(text, file, problems)
@@ -102,21 +111,56 @@ def read_yaml(raw: bytes, file: str, problems: list[Problem]) -> list[YNode]:
     except SchemaError as error:
         problems.extend(error.problems)
     except yaml.YAMLError as error:
-        problems.append(_syntax(error, file))
+        problems.append(_syntax(error, file, text))
     return reader.done
 
 
-def _syntax(error: yaml.YAMLError, file: str) -> Problem:
+def _syntax(error: yaml.YAMLError, file: str, text: str) -> Problem:
     mark = getattr(error, "problem_mark", None)
-    said = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     line = mark.line + 1 if mark is not None else 0
+    if isinstance(error, yaml.reader.ReaderError):
+        bad = next((i for i, char in enumerate(text) if _forbidden(char)), 0)
+        line = text[:bad].count("\n") + 1
+        what = f"the character U+{ord(text[bad]) if text else 0:04X} may not stand in YAML"
+        return Problem(file=file, line=line, path="$", what=f"{what}; take it out")
+    said = getattr(error, "problem", None) or str(error)
     hint = "; quote text that holds `: `, `{`, `[` or a comma" if "expected" in str(said) else ""
+    if "cannot start any token" in str(said):
+        hint = "; indent with spaces, and quote text that starts with @, ` or %"
     return Problem(file=file, line=line, path="$", what=f"not YAML: {said}{hint}")
 
 
+def _forbidden(char: str) -> bool:
+    """Whether YAML's printable set lacks a character."""
+    code = ord(char)
+    return not (
+        char in "\t\n\r\x85"
+        or 0x20 <= code <= 0x7E
+        or 0xA0 <= code <= 0xD7FF
+        or (0xE000 <= code <= 0xFFFD and code != 0xFEFF)
+        or code >= 0x10000
+    )
+
+
+def digest(node: YNode) -> str:
+    """Return the SHA-256 of what a document says, whatever its comments, quotes and layout."""
+    text = json.dumps(_said(node), ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _said(node: YNode) -> Any:
+    match node:
+        case YScalar():
+            return [type(node.value).__name__, node.text]
+        case YList():
+            return [_said(item) for item in node.items]
+        case YMap():
+            return {key: _said(value) for key, _, value in node.items}
+
+
 class _Reader:
-    def __init__(self, text: str, file: str, problems: list[Problem]) -> None:
-        self._events: Iterator[Event] = iter(yaml.parse(text, Loader=yaml.SafeLoader))
+    def __init__(self, text: str, file: str, problems: list[Problem], loader: Any = LOADER) -> None:
+        self._events: Iterator[Any] = iter(yaml.parse(text, Loader=loader))
         self._file = file
         self._problems = problems
         self.done: list[YNode] = []
@@ -124,60 +168,56 @@ class _Reader:
     def documents(self) -> list[YNode]:
         for event in self._events:
             if isinstance(event, DocumentStartEvent):
-                self.done.append(self._node(next(self._events), 0))
+                self.done.append(self._node(next(self._events), 0, "$"))
         return self.done
 
-    def _fail(self, event: Event, what: str) -> SchemaError:
+    def _fail(self, event: Any, path: str, what: str) -> SchemaError:
         line = event.start_mark.line + 1
-        return SchemaError([Problem(file=self._file, line=line, path="$", what=what)])
+        return SchemaError([Problem(file=self._file, line=line, path=path, what=what)])
 
-    def _node(self, event: Event, depth: int) -> YNode:
+    def _node(self, event: Any, depth: int, path: str) -> YNode:
         if depth > MAX_DEPTH:
-            raise self._fail(event, f"nested more than {MAX_DEPTH} deep")
+            raise self._fail(event, "$", f"nested more than {MAX_DEPTH} deep")
         if isinstance(event, AliasEvent):
-            raise self._fail(event, f"alias *{event.anchor}: write the value out again")
-        if getattr(event, "anchor", None):
-            raise self._fail(event, f"anchor &{event.anchor}: anchors are not allowed")
-        tag = getattr(event, "tag", None)
-        if tag is not None and tag != "!":
-            raise self._fail(
-                event, f"tag {tag}: tags are not allowed; quote text that starts with !"
-            )
+            raise self._fail(event, path, f"alias *{event.anchor}: write the value out again")
+        if event.anchor:
+            raise self._fail(event, path, f"anchor &{event.anchor}: anchors are not allowed")
+        if event.tag is not None:
+            words = "tags are not allowed; quote text that starts with !"
+            raise self._fail(event, path, f"tag {event.tag}: {words}")
         line = event.start_mark.line + 1
         if isinstance(event, ScalarEvent):
-            plain = event.implicit[0] and event.style is None
+            plain = event.implicit[0] and not event.style
             value = resolve(event.value) if plain else event.value
             return YScalar(value=value, text=event.value, line=line)
         if isinstance(event, SequenceStartEvent):
-            return YList(items=tuple(self._list(depth)), line=line)
-        if isinstance(event, MappingStartEvent):
-            return YMap(items=tuple(self._map(depth)), line=line)
-        raise self._fail(event, "not a value")
+            return YList(items=tuple(self._list(depth, path)), line=line)
+        assert isinstance(event, MappingStartEvent)
+        return YMap(items=tuple(self._map(depth, path)), line=line)
 
-    def _list(self, depth: int) -> Iterator[YNode]:
-        for event in self._events:
+    def _list(self, depth: int, path: str) -> Iterator[YNode]:
+        for position, event in enumerate(self._events):
             if isinstance(event, SequenceEndEvent):
                 return
-            yield self._node(event, depth + 1)
+            yield self._node(event, depth + 1, f"{path}[{position}]")
 
-    def _map(self, depth: int) -> Iterator[tuple[str, int, YNode]]:
+    def _map(self, depth: int, path: str) -> Iterator[tuple[str, int, YNode]]:
         seen: dict[str, int] = {}
         for event in self._events:
             if isinstance(event, MappingEndEvent):
                 return
-            key = self._node(event, depth + 1)
-            value = self._node(next(self._events), depth + 1)
             line = event.start_mark.line + 1
+            key = self._node(event, depth + 1, path)
             if not isinstance(key, YScalar):
-                raise self._fail(event, "a key must be text")
+                raise self._fail(event, path, "a key must be text; quote what starts with [ or {")
             name = key.text
+            below = f"{path}.{name}"
             if name == "<<":
-                raise self._fail(event, "merge keys are not allowed; write the keys out")
+                raise self._fail(event, path, "merge keys are not allowed; write the keys out")
+            value = self._node(next(self._events), depth + 1, below)
             if name in seen:
-                what = f"{name} is given twice (line {seen[name]} has it too)"
-                self._problems.append(
-                    Problem(file=self._file, line=line, path=f"$.{name}", what=what)
-                )
+                what = f"{name} is given twice (line {seen[name]} has it too); keep one"
+                self._problems.append(Problem(file=self._file, line=line, path=below, what=what))
                 continue
             seen[name] = line
             yield name, line, value
@@ -195,5 +235,5 @@ def resolve(text: str) -> Scalar:
         base = {"0o": 8, "0x": 16}.get(text[:2], 10)
         return int(text, base) if len(text) < 40 else text
     if _FLOAT.fullmatch(text) and not re.fullmatch(r"0[0-9]+", text.lstrip("+-")):
-        return float(text)
+        return float(re.sub(r"\.(?=[inIN])", "", text))
     return text

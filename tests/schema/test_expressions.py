@@ -127,7 +127,7 @@ def test_a_call_that_is_none_is_refused(text):
     [
         ("float16", "bfloat16", "float32"), ("float32", "int64", "float32"),
         ("uint8", "int8", "int16"), ("uint8", "int64", "int64"), ("bool", "int8", "int8"),
-        ("float16", "float32", "float32"), ("float8_e5m2", "float16", "float16"),
+        ("float16", "float32", "float32"), ("uint16", "float16", "float16"),
         ("bool", "float16", "float16"), ("int32", "int16", "int32"),
     ],
 )  # fmt: skip
