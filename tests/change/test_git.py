@@ -277,7 +277,7 @@ def test_a_merge_base_that_a_shallow_clone_lacks_names_the_fix(made: Made, tmp_p
     made.commit({"c.py": "1\n"})
     place = tmp_path / "clone"
     made.git("clone", "-q", "--depth=1", "--no-single-branch", f"file://{made.folder}", str(place))
-    with pytest.raises(GitError, match="`fetch-depth: 0`.*`--base HEAD\\^1`"):
+    with pytest.raises(GitError, match=r"`fetch-depth: 0`.*`--base HEAD\^1`"):
         Repo.open(place).merge_base("HEAD", "origin/side")
 
 
