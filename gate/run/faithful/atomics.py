@@ -58,7 +58,7 @@ class Atomics(Memory):
         def step(old: Array, lanes: Array) -> Array:
             return apply(old, values[lanes])
 
-        old = self._apply(pointer, mask.data, step, sync=not floating)
+        old = self._apply(pointer, mask.data, step, sync=not floating, reads=name != "XCHG")
         return Block(old, value.dtype)
 
     def create_atomic_cas(
@@ -74,7 +74,7 @@ class Atomics(Memory):
             same = old.view(kind) == expected[lanes].view(kind)
             return np.where(same, values[lanes], old)
 
-        old = self._apply(pointer, None, step, sync=True)
+        old = self._apply(pointer, None, step, sync=True, reads=True)
         return Block(old, value.dtype)
 
     def create_atomic_load(self, pointer: Block, mask: Block, sem: Any, scope: Any) -> Block:
@@ -106,8 +106,9 @@ class Atomics(Memory):
     int1: Any
 
     def _apply(
-        self, pointer: Block, mask: Array | None, step: Callable[[Array, Array], Array], sync: bool
-    ) -> Array:
+        self, pointer: Block, mask: Array | None, step: Callable[[Array, Array], Array], sync: bool,
+        reads: bool,
+    ) -> Array:  # fmt: skip
         """Run `step(old values, lane numbers)` over the active lanes, address by address."""
         held = numpy_of(element_type(pointer))
         size = held.itemsize
@@ -123,7 +124,7 @@ class Atomics(Memory):
                 index, lanes = index[good], lanes[good]
             if len(index) == 0:
                 continue
-            self._note(storage, index, size, sync)
+            self._note(storage, index, size, sync, reads)
             before = storage.view(size).take(index)
             flat[lanes] = _rounds(storage.view(size).view(held), index, lanes, step)
             after = storage.view(size).take(index)
@@ -140,11 +141,14 @@ class Atomics(Memory):
             return [(storage, index.reshape(-1), np.arange(index.size))]
         return [(storage, index[mask], np.flatnonzero(mask))]
 
-    def _note(self, storage: Storage, index: Array, size: int, sync: bool) -> None:
+    def _note(
+        self, storage: Storage, index: Array, size: int, sync: bool, reads: bool
+    ) -> None:  # fmt: skip
         """Tell the checks of an atomic: it reads, and an integer one orders programs."""
         if not self.watch.active:
             return
-        self.watch.loaded(storage, index, size, None, None)
+        if reads:
+            self.watch.loaded(storage, index, size, None, None)
         if self.watch.races is not None and sync:
             self.watch.races.meet(storage, storage.units(index, size))
 
@@ -155,6 +159,8 @@ class Atomics(Memory):
             self.spins.moved()
         elif old.size == 1:
             self.spins.saw(int(pointer.data.reshape(-1)[0]), old.tobytes())
+        if storage.written is not None:
+            storage.written[storage.units(index, size)] = True
         if self.watch.races is not None:
             units = storage.units(index, size)
             self.watch.races.write(storage, units, changed, atomic=True)

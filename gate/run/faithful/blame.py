@@ -8,7 +8,7 @@ from types import TracebackType
 
 import triton
 
-from gate.run.faithful.rewrite import HELPER
+from gate.run.faithful.place import HELPER, trace_line
 from gate.run.faithful.unsupported import KernelFailed, Refused, Unsupported
 from gate.run.faithful.watch import Faults
 
@@ -24,7 +24,7 @@ def blamed(error: Exception, faults: Faults, confirm: Callable[[], str | None] |
     """
     if isinstance(error, Unsupported | KernelFailed):
         return error
-    line, ours = _origin(error.__traceback__)
+    line, ours = trace_line(error.__traceback__), _ours(error.__traceback__)
     text = " ".join(str(error).split())[:1000] or type(error).__name__
     place = f"{faults.kernel} line {line}" if line else faults.kernel
     if not (isinstance(error, Refused) or ours):
@@ -40,16 +40,12 @@ def blamed(error: Exception, faults: Faults, confirm: Callable[[], str | None] |
     return KernelFailed(text, kind, faults.kernel, line)
 
 
-def _origin(trace: TracebackType | None) -> tuple[int, bool]:
-    """Return the last kernel line of a traceback, and whether kernel or language raised."""
-    line, ours = 0, False
+def _ours(trace: TracebackType | None) -> bool:
+    """Return whether a kernel's own code, or the language, raised."""
+    ours = False
     while trace is not None:
         frame = trace.tb_frame
-        name = frame.f_code.co_filename
-        in_language = name.startswith(_LANGUAGE)
-        if HELPER in frame.f_globals and not in_language:
-            line, ours = trace.tb_lineno, True
-        else:
-            ours = in_language
+        in_language = frame.f_code.co_filename.startswith(_LANGUAGE)
+        ours = in_language or HELPER in frame.f_globals
         trace = trace.tb_next
-    return line, ours
+    return ours

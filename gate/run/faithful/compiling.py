@@ -111,13 +111,13 @@ class Compiling:
             self._process = None
 
     def _ask(self, request: dict[str, Any]) -> None:
-        process = self._process or self._start()
-        assert process.stdin is not None
         try:
+            process = self._process or self._start()
+            assert process.stdin is not None
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
-        except OSError:
-            self._lost("the compile process ended")
+        except OSError as error:
+            self._lost(f"its process could not be reached: {error}")
 
     def _start(self) -> subprocess.Popen[str]:
         env = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}

@@ -91,7 +91,9 @@ def float_to_float(data: Array, target: str, toward_zero: bool = False) -> Array
     if limit is not None:
         wide = np.clip(wide, -limit, limit)
     if wide.dtype == np.float64 and target in _GATE:
-        rounded = encode(wide.astype(np.float64), _GATE[target])
+        # Far past every narrow format's range; keeps the steps of the rounding finite.
+        near = np.clip(wide.astype(np.float64), -(2.0**200), 2.0**200)
+        rounded = encode(np.where(np.isfinite(wide), near, wide), _GATE[target])
     else:
         rounded = wide.astype(held)
     return _toward_zero(wide, rounded) if toward_zero else rounded

@@ -25,7 +25,7 @@ from gate.run.faithful.builder import FaithfulBuilder
 from gate.run.faithful.driver import WarmKernel
 from gate.run.faithful.language import Language
 from gate.run.faithful.model import FaithfulOptions
-from gate.run.faithful.place import kernel_id
+from gate.run.faithful.place import enter, kernel_id
 from gate.run.faithful.rewrite import rewritten
 from gate.run.faithful.shapes import constant
 from gate.run.faithful.unsupported import Unsupported
@@ -123,6 +123,7 @@ class Launcher:
         builder.options.num_warps = int(options.get("num_warps") or 4)
         folds.ORDER.warps = builder.options.num_warps
         builder.fuses = fuses(options)
+        enter(kernel.fn.__code__.co_filename)
         watch.faults.kernel = kernel_id(kernel.fn, self.options.root)
         if watch.races is not None:
             watch.races.begin_launch(size)

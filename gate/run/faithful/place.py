@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 _HERE = str(Path(__file__).resolve().parent)
 _skipped: list[str] = [_HERE]
+_current: list[str] = [""]
+
+HELPER = "__kernel_gate__"
+"""The name by which rewritten kernels reach the compiler's constructs; marks their globals."""
 
 
 def skip(folder: str) -> None:
@@ -16,26 +21,48 @@ def skip(folder: str) -> None:
         _skipped.append(folder)
 
 
-def kernel_place() -> tuple[str, int]:
-    """Return file and 1-based line of the innermost frame that is a kernel's own code.
+def enter(file: str) -> None:
+    """Prefer lines of this file, the running kernel's, from now on."""
+    _current[0] = file
 
-    Rewritten kernels keep their file name and line numbers, so a frame is as good as a source
-    map; frames of this package, of Triton and of NumPy are passed over. `("", 0)` when there is
-    none.
+
+def kernel_place() -> tuple[str, int]:
+    """Return file and 1-based line of the innermost frame of the kernel's own code.
+
+    A line of the kernel's own file is preferred to one of a helper in another file. Rewritten
+    kernels keep their file name and line numbers, so a frame is as good as a source map; frames
+    of this package and of Triton are passed over. `("", 0)` when there is none.
     """
+    innermost = ("", 0)
     frame = sys._getframe(1)
     while frame is not None:
-        if "__kernel_gate__" in frame.f_globals:
+        if HELPER in frame.f_globals:
             name = frame.f_code.co_filename
-            if not name.startswith(tuple(_skipped)):
+            if name == _current[0]:
                 return name, frame.f_lineno
+            if not innermost[0] and not name.startswith(tuple(_skipped)):
+                innermost = (name, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
-    return "", 0
+    return innermost
 
 
 def kernel_line() -> int:
     """Return the line of `kernel_place`."""
     return kernel_place()[1]
+
+
+def trace_line(trace: TracebackType | None) -> int:
+    """Return the last line of a traceback in the running kernel's file, else in a helper's."""
+    own = other = 0
+    while trace is not None:
+        frame = trace.tb_frame
+        name = frame.f_code.co_filename
+        if name == _current[0]:
+            own = trace.tb_lineno
+        elif HELPER in frame.f_globals and not name.startswith(tuple(_skipped)):
+            other = trace.tb_lineno
+        trace = trace.tb_next
+    return own or other
 
 
 def kernel_id(fn: Any, root: str) -> str:

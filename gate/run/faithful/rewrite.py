@@ -14,10 +14,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from gate.run.faithful.place import HELPER
 from gate.run.faithful.unsupported import Unsupported
-
-HELPER = "__kernel_gate__"
-"""The name by which rewritten kernels reach the constructs."""
 
 _BUILTINS = ("min", "max", "print")
 
