@@ -24,7 +24,7 @@ def rope_kernel(
     position = row % seq_len
     head = row // seq_len % heads
     batch = row // seq_len // heads
-    cols = tl.arange(0, BLOCK)
+    cols = tl.arange(0, BLOCK).to(tl.int64)
     mask = cols < half
     x_row = x_ptr + batch * stride_xb + head * stride_xh + position * stride_xs
     first = tl.load(x_row + cols * stride_xd, mask=mask, other=0.0).to(tl.float32)
