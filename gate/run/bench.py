@@ -211,7 +211,8 @@ class Bench:
             return _Seen(Outcome.UNSUPPORTED, fact, (), (), ())
         rewind_generators()
         self.device.begin(request, slabs)
-        error, outcome, outputs = None, Outcome.RETURNED, ()
+        error, outcome = None, Outcome.RETURNED
+        outputs: tuple[OutputFact, ...] = ()
         try:
             with poisoned_memory(request.poison):
                 returned = self._invoke(entry, args, kwargs, env)
@@ -236,7 +237,7 @@ class Bench:
             env = self._environment(request, slabs)
             order = [arg.name for arg in request.args]
             args, kwargs = call_arguments(entry.call, env, order, TorchHost(self.device.home))
-        except Exception as problem:  # noqa: BLE001 - torch has many ways to say "no memory"
+        except Exception as problem:
             raise _NotCalled from problem
         return args, kwargs, env
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import enum
-import functools
 import math
 import types
 import typing
@@ -68,6 +67,10 @@ def decode(value: Any, cls: type[Any], blobs: Sequence[memoryview]) -> Any:
     return message
 
 
+_FIELDS: dict[str, dict[str, tuple[Any, bool]]] = {}
+"""Fields of the messages, read on first use."""
+
+
 # --- out ----------------------------------------------------------------------------------------
 
 
@@ -88,7 +91,7 @@ def _encode(value: Any, blobs: list[Array], depth: int) -> Any:
         return bool(value)
     if isinstance(value, DtypeScalar):
         return {"$t": value.name}
-    if dataclasses.is_dataclass(value) and type(value).__name__ in MESSAGES:
+    if type(value).__name__ in MESSAGES:
         fields = _fields(type(value))
         body = {name: _encode(getattr(value, name), blobs, depth + 1) for name in fields}
         return {"$": type(value).__name__, **body}
@@ -123,9 +126,15 @@ def _mapping_out(value: Mapping[Any, Any], blobs: list[Array], depth: int) -> An
 # --- in -----------------------------------------------------------------------------------------
 
 
-@functools.cache
 def _fields(cls: type[Any]) -> dict[str, tuple[Any, bool]]:
     """Return field name -> (type, whether it must be present)."""
+    found = _FIELDS.get(cls.__name__)
+    if found is None:
+        found = _FIELDS[cls.__name__] = _read_fields(cls)
+    return found
+
+
+def _read_fields(cls: type[Any]) -> dict[str, tuple[Any, bool]]:
     hints = typing.get_type_hints(cls)
     return {
         field.name: (
@@ -158,7 +167,7 @@ class _Reader:
             return _enum_in(value, hint, where)
         origin = typing.get_origin(hint)
         if origin is tuple:
-            return self.tuple(value, typing.get_args(hint), where, depth)
+            return self.sequence(value, typing.get_args(hint), where, depth)
         if origin in (types.UnionType, typing.Union):
             return self.union(value, typing.get_args(hint), where, depth)
         if origin is np.ndarray:
@@ -184,7 +193,9 @@ class _Reader:
                 raise ProtocolError(f"{where}: {name} lacks {key}")
         return cls(**found)
 
-    def tuple(self, value: Any, args: tuple[Any, ...], where: str, depth: int) -> tuple[Any, ...]:
+    def sequence(
+        self, value: Any, args: tuple[Any, ...], where: str, depth: int
+    ) -> tuple[Any, ...]:
         """Return a tuple, of any length when the type says `...`."""
         if not isinstance(value, list):
             raise ProtocolError(f"{where}: not a list")

@@ -62,7 +62,7 @@ def encode_frame(frame: Frame) -> list[memoryview]:
         ProtocolError  the message cannot be carried or is larger than a frame may be
     """
     body, arrays = encode(frame.message)
-    views = [memoryview(array.reshape(-1).view(np.uint8)).cast("B") for array in arrays]
+    views = [array.reshape(-1).view(np.uint8).data.cast("B") for array in arrays]
     head = json.dumps(
         {
             "v": FRAME_VERSION, "nonce": frame.nonce, "kind": type(frame.message).__name__,
@@ -202,7 +202,7 @@ class Channel:
         self, size: int, deadline: float | None, idle: Callable[[], None] | None
     ) -> memoryview:
         # np.empty, unlike bytearray, does not touch the memory before bytes really arrive.
-        buffer = memoryview(np.empty(size, dtype=np.uint8)).cast("B")
+        buffer = np.empty(size, dtype=np.uint8).data.cast("B")
         got = 0
         while got < size:
             if idle is not None or deadline is not None:

@@ -49,7 +49,7 @@ def poisoned_memory(pattern: int) -> Iterator[None]:
             switch(False)
 
 
-class _SecondPattern(TorchFunctionMode):
+class _SecondPattern(TorchFunctionMode):  # type: ignore[misc]
     """Fills fresh tensors with the second poison pattern."""
 
     def __torch_function__(

@@ -7,11 +7,13 @@ own modules were changed the answer itself cannot be believed, and says so.
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -27,6 +29,8 @@ _LIBRARIES = ("torch", "torch.nn.functional", "numpy", "os", "sys", "builtins", 
 """Modules whose names must stay bound to what they were bound to before a call."""
 _MAY_CHANGE = frozenset({"last_exc", "last_type", "last_value", "last_traceback"})
 """What the interpreter itself rebinds in `sys`."""
+_HEAP_TYPE = 1 << 9
+"""Flag of a class that was made by Python code, whose attributes can be changed."""
 _THREAD_SECONDS = 0.2
 """Seconds that a thread gets to end after the call that started it."""
 
@@ -100,27 +104,58 @@ class Hygiene:
         return set(sys._current_frames()) - self._threads
 
 
-def _bindings(modules: Iterable[ModuleType]) -> list[tuple[str, Any, dict[str, Any]]]:
-    """Return (name, namespace, copy of it) of modules and of the classes that they define."""
-    found: list[tuple[str, Any, dict[str, Any]]] = []
+@dataclass(frozen=True, slots=True)
+class _Bindings:
+    """What the names of a module or class were bound to."""
+
+    name: str
+    """The module's or class's name."""
+    space: Mapping[str, Any]
+    """Its live namespace."""
+    keys: tuple[str, ...]
+    """Names that were bound."""
+    values: tuple[Any, ...]
+    """What each was bound to."""
+    pick: Callable[[Any], Any]
+    """Takes the present values out of the namespace, in C."""
+
+    def changed(self) -> str:
+        """Return the first name that is bound to something else, or an empty string."""
+        try:
+            now = self.pick(self.space)
+        except KeyError as gone:
+            return f"{self.name}.{gone.args[0]}"
+        if all(map(operator.is_, now, self.values)):
+            return ""
+        pairs = zip(self.keys, now, self.values, strict=True)
+        return next(f"{self.name}.{key}" for key, one, other in pairs if one is not other)
+
+
+def _bindings(modules: Iterable[ModuleType]) -> list[_Bindings]:
+    """Return the bindings of modules and of the classes that they define in Python."""
+    found: list[_Bindings] = []
     for module in list(modules):
         name = module.__name__
-        found.append((name, vars(module), dict(vars(module))))
-        found += [
-            (f"{name}.{key}", vars(value), dict(vars(value)))
-            for key, value in vars(module).items()
-            if isinstance(value, type) and value.__module__ == name
-        ]
+        found += _of(name, vars(module))
+        for key, value in list(vars(module).items()):
+            own = isinstance(value, type) and value.__module__ == name
+            if own and value.__flags__ & _HEAP_TYPE:
+                found += _of(f"{name}.{key}", vars(value))
     return found
 
 
-def _changed(held: list[tuple[str, Any, dict[str, Any]]]) -> str:
+def _of(name: str, space: Mapping[str, Any]) -> list[_Bindings]:
+    # A name that holds None is often a cache that is filled later.
+    keys = tuple(k for k, v in list(space.items()) if v is not None and k not in _MAY_CHANGE)
+    if len(keys) < 2:
+        return []
+    pick = operator.itemgetter(*keys)
+    return [_Bindings(name, space, keys, pick(space), pick)]
+
+
+def _changed(held: list[_Bindings]) -> str:
     """Return the first name that is bound to something else than before, or an empty string."""
-    for name, now, before in held:
-        for key, value in before.items():
-            if now.get(key, None) is not value and key not in _MAY_CHANGE and value is not None:
-                return f"{name}.{key}"
-    return ""
+    return next((name for bindings in held if (name := bindings.changed())), "")
 
 
 def _is_ours(frame: FrameType | None) -> bool:

@@ -52,7 +52,11 @@ def start_workers(settings: WorkerSettings, count: int) -> list[KernelWorker]:
     cache = _SharedCache(settings.triton_cache)
     if settings.device == "cuda" and not settings.gpus:
         settings = replace(settings, gpus=visible_gpus())
-    return _together([lambda n=n: KernelWorker(settings, n, cache) for n in range(count)])
+
+    def make(number: int) -> Callable[[], KernelWorker]:
+        return lambda: KernelWorker(settings, number, cache)
+
+    return _together([make(number) for number in range(count)])
 
 
 def start_references(settings: WorkerSettings, count: int) -> list[ReferenceWorker]:
@@ -188,7 +192,9 @@ class KernelWorker:
         link = self._trees.link(request.root)
         answer = link.ask(request, self.settings.load_seconds)
         if answer.lost is not None:
-            return LoadReply(error=_with_output(replace(answer.lost, stage="import"), answer.output))
+            return LoadReply(
+                error=_with_output(replace(answer.lost, stage="import"), answer.output)
+            )
         if not isinstance(answer.message, LoadReply):
             return LoadReply(error=_other_answer(answer.message))
         self._loaded[request.root, link.generation, request] = answer.message

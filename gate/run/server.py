@@ -13,8 +13,6 @@ import signal
 import socket
 import sys
 import threading
-import time
-from dataclasses import replace
 from typing import Any
 
 from gate.errors import ProtocolError, WorkerError

@@ -37,7 +37,8 @@ def to_array(tensor: torch.Tensor) -> Array:
     flat = tensor.detach().resolve_neg().resolve_conj().contiguous().cpu().reshape(-1)
     size = held.itemsize
     raw = flat.view(_BYTES[size]).numpy()
-    return raw.view(held).reshape(tuple(tensor.shape)).copy()
+    made: Array = raw.view(held).reshape(tuple(tensor.shape)).copy()
+    return made
 
 
 def to_tensor(array: Array) -> torch.Tensor:
