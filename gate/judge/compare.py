@@ -136,7 +136,7 @@ def _by_value(subject: Subject, ctx: Context, method: Method) -> Compared:
     if found.appeared.any() and ctx.specials:
         found = forgive(found, ctx.dependence.of(subject.index, subject.part, ref))
     mask = found.finite & live
-    evidence = _evidence(subject, found.values, ref, mask, order)
+    evidence = _evidence(subject, found.values, ref, mask, order, ctx)
     tolerance = (isinstance(subject.item, Return) and subject.item.tolerance) or None
     rule = make_rule(tolerance or ctx.schema.tolerance, ctx.working, subject.dtype)
     wrong, allowed = found.wrong & live, np.zeros(out.shape)
@@ -215,7 +215,9 @@ def _ordered(subject: Subject) -> tuple[F64, F64, Array | None]:
     return np.sort(out, axis=-1), np.take_along_axis(ref, order, -1), order
 
 
-def _evidence(subject: Subject, out: F64, ref: F64, mask: Mask, order: Array | None) -> Evidence:
+def _evidence(
+    subject: Subject, out: F64, ref: F64, mask: Mask, order: Array | None, ctx: Context
+) -> Evidence:
     def taker(sort: bool) -> Callable[[F64], F64 | None]:
         def take(whole: F64) -> F64 | None:
             if whole.shape != mask.shape:
@@ -226,7 +228,16 @@ def _evidence(subject: Subject, out: F64, ref: F64, mask: Mask, order: Array | N
 
         return take
 
-    return Evidence(out[mask], ref[mask], subject.dtype, subject.witness, taker(True), taker(False))
+    return Evidence(
+        out[mask],
+        ref[mask],
+        subject.dtype,
+        subject.witness,
+        taker(True),
+        taker(False),
+        ctx.reach,
+        lambda: ctx.mixing.terms(subject.index, subject.part),
+    )
 
 
 # --- other rules --------------------------------------------------------------------------------

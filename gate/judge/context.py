@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gate.case.bound import BoundCase
+from gate.judge.mixing import Mixing
 from gate.judge.nonfinite import Dependence
 from gate.judge.oracle import References
 from gate.schema.model import OpSchema
@@ -36,12 +37,16 @@ class Context:
     """The reference, with the kernel's own `given` values."""
     dependence: Dependence
     """Where the reference depends on special inputs."""
+    mixing: Mixing
+    """How many inputs one output is made of."""
     specials: bool
     """Whether NaN or Inf went in where they mean something."""
     working: str
     """The working dtype; empty when no float goes in."""
     device: str
     """`cuda` or `interpreter`."""
+    reach: float = 0.0
+    """Largest finite magnitude among the float inputs."""
     tiles: tuple[int, ...] = ()
     """Tile sizes seen in the launches, for the words on where it is wrong."""
 

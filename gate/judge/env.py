@@ -13,6 +13,7 @@ from gate.case.bound import BoundCase, BoundList, BoundTensor
 from gate.case.frame import plain
 from gate.case.inputs import live_mask
 from gate.case.model import DtypeScalar
+from gate.dtypes import to_float64
 from gate.schema.expr import Expr
 from gate.schema.model import Io, Live
 from gate.schema.nodes import DtypeName
@@ -43,6 +44,17 @@ def value_env(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, An
         if isinstance(value, np.ndarray) and value.dtype.kind in "iu"
     }
     return {**env, **values}
+
+
+def largest_magnitude(inputs: Mapping[str, Any]) -> float:
+    """Return the largest finite |value| among the float inputs, 0 for none."""
+    sizes = [0.0]
+    for value in inputs.values():
+        for array in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(array, np.ndarray) and array.dtype.kind not in "biu":
+                wide = np.abs(to_float64(array))
+                sizes.append(float(wide[np.isfinite(wide)].max(initial=0.0)))
+    return max(sizes)
 
 
 def live_elements(

@@ -32,6 +32,8 @@ class Evidence:
         witness: Witness,
         select: Callable[[F64], F64 | None],
         select_spread: Callable[[F64], F64 | None],
+        reach: float = 0.0,
+        terms: Callable[[], int] = lambda: 1,
     ) -> None:
         """Hold one comparison.
 
@@ -41,10 +43,14 @@ class Evidence:
         select    takes the compared elements out of a whole tensor of values; None if its shape
                   differs
         select_spread  the same for s (it differs where values are sorted)
+        reach     largest finite |input|
+        terms     how many inputs one output is made of
         """
         self.out = out
         self.ref = ref
         self.dtype = dtype
+        self.reach = reach
+        self.terms = terms
         self._witness = witness
         self._select = select
         self._select_spread = select_spread

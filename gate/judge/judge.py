@@ -16,7 +16,8 @@ from gate.case.bound import BoundCase
 from gate.errors import CaseTextError
 from gate.judge import facts
 from gate.judge.context import Context, JudgeSettings
-from gate.judge.env import dead_elements, environment, value_env
+from gate.judge.env import dead_elements, environment, largest_magnitude, value_env
+from gate.judge.mixing import Mixing
 from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
 from gate.judge.nonfinite import Dependence, has_live_specials
 from gate.judge.oracle import Oracle, ReferenceFault, References
@@ -159,9 +160,11 @@ def make_context(
         env=env,
         references=references,
         dependence=Dependence(references, inputs.values, dead),
+        mixing=Mixing(references, inputs.values),
         specials=has_live_specials(inputs.values, dead),
         working=working_dtype(bound),
         device=observation.device or settings.device,
+        reach=largest_magnitude(inputs.values),
         tiles=_tiles(observation),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,18 @@ def test_cancellation_is_explained_by_rounded_inputs() -> None:
     one_pass = (x - mean) / np.sqrt(np.maximum(square, 0) + np.float32(1e-5))
     assert w.judge(two_pass).status is CaseStatus.PASS
     assert w.judge(one_pass.astype(np.float32)).status is CaseStatus.FAIL
+
+
+def test_a_tail_that_float64_itself_has_lost_is_no_error() -> None:
+    def gelu(x: Any) -> Any:
+        erf = np.vectorize(math.erf)(x).astype(x.dtype) if x.size else x
+        return x * x.dtype.type(0.5) * (x.dtype.type(1) + erf)
+
+    case = "op[B=1 H=2; T=float32; x=contiguous/normal; seed=000001]"
+    w = world(UNARY, case, gelu, {"x": [[-9.5, -10.0]]})
+    better = [[x * 0.5 * math.erfc(-x) for x in (-9.5, -10.0)]]
+    assert w.judge(np.asarray(better, np.float32)).status is CaseStatus.PASS
+    assert w.judge(np.asarray([[1e-10, 0]], np.float32)).status is CaseStatus.FAIL
 
 
 def test_zeros_fail_where_the_reference_is_a_millionth() -> None:
