@@ -170,7 +170,7 @@ class _Reader:
             return self.sequence(value, typing.get_args(hint), where, depth)
         if origin in (types.UnionType, typing.Union):
             return self.union(value, typing.get_args(hint), where, depth)
-        if origin is np.ndarray:
+        if hint == Array:  # its origin is another one from NumPy 2.5 on
             return self.array(value, where)
         if origin in (dict, collections.abc.Mapping):
             return self.mapping(value, typing.get_args(hint)[1], where, depth)
@@ -217,7 +217,7 @@ class _Reader:
                 if cls.__name__ == value["$"]:
                     return self.dataclass(value, cls, where, depth)
         if isinstance(value, dict) and "$a" in value:
-            if any(typing.get_origin(h) is np.ndarray for h in hints):
+            if Array in hints:
                 return self.array(value, where)
         elif type(value) in hints:
             return value
