@@ -118,3 +118,9 @@ def test_a_specialisation_that_does_not_compile_is_a_compile_fault(seen: dict[st
     assert "Loop-carried variable acc" in fault["message"]
     fault = seen["to_on_int_of_one_does_not_compile"]["faults"][0]
     assert (fault["kind"], fault["line"]) == ("compile", marked("to_on_int"))
+
+
+def test_what_cannot_be_compiled_apart_is_noted_and_no_fault(seen: dict[str, Any]) -> None:
+    report = seen["kernel_without_a_name_is_not_compiled"]
+    assert report["faults"] == []
+    assert any("made_in_a_function.inner has no text form" in note for note in report["notes"])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gate.run.faithful.block import Block
+from gate.run.faithful.dots import EXACT_LIMIT, Dots
 from gate.run.faithful.formats import (
     NUMPY,
     float_to_float,
@@ -148,6 +150,19 @@ def test_a_tensor_core_cuts_and_does_not_round() -> None:
     b = np.array([[1.0], [1.0]])
     zero = np.zeros((1, 1), dtype=np.float32)
     assert multiply(a, b, zero, 16)[0, 0] == 1.0
+
+
+def test_a_large_product_is_within_rounding_of_the_tensor_core() -> None:
+    bits = np.asarray(np.random.Philox(key=5).random_raw(2 * 64 * 64))
+    numbers = ((bits >> np.uint64(40)).astype(np.float64) / 2.0**24 - 0.5).astype(np.float16)
+    a, b = numbers[: 64 * 64].reshape(64, 64), numbers[64 * 64 :].reshape(64, 64)
+    assert a.size * b.shape[1] > EXACT_LIMIT
+    kind = SimpleNamespace(name="fp32")
+    acc = Block(np.zeros((64, 64), dtype=np.float32), kind)
+    fast = Dots().create_dot(Block(a, None), Block(b, None), acc, None, 0).data
+    exact = multiply(a.astype(np.float64), b.astype(np.float64), acc.data, 16)
+    scale = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
+    assert (np.abs(fast.astype(np.float64) - exact) <= scale * 2.0**-22).all()
 
 
 def test_a_region_reaches_from_its_lowest_to_its_highest_element() -> None:
