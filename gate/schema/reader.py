@@ -13,6 +13,30 @@ from gate.schema.model import Range
 from gate.schema.yamldoc import Scalar, YList, YMap, YNode, YScalar
 
 T = TypeVar("T")
+MAX_PROBLEMS = 100
+"""Problems of one file; whoever has more mends these first."""
+MAX_ENTRIES = 512
+"""Entries of one map or list: no real schema comes near."""
+MAX_MESSAGE = 400
+"""Characters of one message; what a file quotes may be long."""
+
+
+class TooManyProblems(Exception):
+    """Reading stops: the file has more problems than anyone reads."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+def clean(text: str) -> str:
+    """Return a text on one line: cut to its limit, and with control characters escaped.
+
+    >>> clean("a\\x1b[31m"), len(clean("x" * 9999))
+    ('a\\\\x1b[31m', 400)
+    """
+    shown = text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 1]}…"
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
 
 
 @dataclass(slots=True)
@@ -25,12 +49,23 @@ class Reader:
     """What is wrong so far."""
 
     def bad(self, line: int, path: str, what: str) -> None:
-        """Note a problem."""
-        self.problems.append(Problem(file=self.file, line=line, path=path, what=what))
+        """Note a problem.
+
+        Raises
+            TooManyProblems  there are more than anyone reads
+        """
+        problem = Problem(file=self.file, line=line, path=clean(path), what=clean(what))
+        if len(self.problems) >= MAX_PROBLEMS:
+            words = f"more than {MAX_PROBLEMS} problems; mend these first"
+            raise TooManyProblems(Problem(file=self.file, line=line, path="$", what=words))
+        self.problems.append(problem)
 
     def map(self, node: YNode | None, path: str, what: str = "a map") -> YMap | None:
         """Return a map, or note that there is none."""
         if isinstance(node, YMap):
+            if len(node.items) > MAX_ENTRIES:
+                self.bad(node.line, path, f"{len(node.items)} entries; at most {MAX_ENTRIES}")
+                return YMap(items=node.items[:MAX_ENTRIES], line=node.line)
             return node
         if node is not None:
             self.bad(node.line, path, f"{what} is expected, as `key: value` lines")
@@ -105,6 +140,9 @@ class Reader:
     ) -> tuple[T, ...]:
         """Read each member of a list (or the one value) and drop what could not be read."""
         items = self.listed(node)
+        if len(items) > MAX_ENTRIES and node is not None:
+            self.bad(node.line, path, f"{len(items)} entries; at most {MAX_ENTRIES}")
+            items = items[:MAX_ENTRIES]
         single = not isinstance(node, YList)
         made = [read(n, path if single else f"{path}[{i}]") for i, n in enumerate(items)]
         return tuple(item for item in made if item is not None)

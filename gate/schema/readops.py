@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gate.dtypes import DTYPES
 from gate.errors import did_you_mean
-from gate.schema.expr import Call, Expr, Level
+from gate.schema.expr import Call, Expr, Level, Target
 from gate.schema.model import (
     Assignment,
     AssignValue,
@@ -20,9 +20,10 @@ from gate.schema.model import (
     Return,
     Tolerance,
 )
+from gate.schema.names import NAME
 from gate.schema.readargs import read_args, read_dims, read_dtypes, read_live, read_shape
 from gate.schema.reader import Reader
-from gate.schema.yamldoc import YList, YMap, YNode, YScalar
+from gate.schema.yamldoc import YList, YMap, YNode, YScalar, digest
 
 TOP_KEYS = (
     "format", "op", "entry", "kernels", "reference", "dims", "dtypes", "args", "returns", "where",
@@ -32,11 +33,15 @@ TOP_KEYS = (
 RETURN_KEYS = (
     "tensor", "dtype", "compare", "order", "given", "live", "when", "is", "tolerance",
 )  # fmt: skip
-_OP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NO_CALL = Call(text="", target=Target(module="", name=""))
+"""Stands for an entry that could not be read, so that the rest is still checked."""
 
 
-def read_op(reader: Reader, node: YNode, digest: str) -> OpSchema | None:
-    """Return the op of one document, or None when too little of it can be read."""
+def read_op(reader: Reader, node: YNode) -> OpSchema | None:
+    """Return the op of one document with what of it could be read; None if it is no map.
+
+    Whether everything could be read is told by the reader's problems.
+    """
     top = reader.map(node, "$", "an op schema: a map that starts with `format: 1`")
     if top is None:
         return None
@@ -52,13 +57,9 @@ def read_op(reader: Reader, node: YNode, digest: str) -> OpSchema | None:
     if reference_node is not None:
         reference = reader.call_or_expr(reference_node, "$.reference")
     dims, group = read_dims(reader, top.get("dims"))
-    if not op or entry is None:
-        read_dtypes(reader, top.get("dtypes"))
-        read_args(reader, top.get("args"))
-        return None
     return OpSchema(
-        op=op, file=reader.file, line=top.line, entry=entry, reference=reference, dims=dims,
-        group=group, digest=digest,
+        op=op, file=reader.file, line=top.line, entry=entry or _NO_CALL, reference=reference,
+        dims=dims, group=group, digest=digest(node),
         kernels=reader.many(top.get("kernels"), "$.kernels", _kernel_id(reader)),
         dtypes=read_dtypes(reader, top.get("dtypes")),
         args=read_args(reader, top.get("args")),
@@ -90,7 +91,7 @@ def _op_name(reader: Reader, top: YMap) -> str:
     if node is None:
         return ""
     name = reader.text(node, "$.op", "a name")
-    if name and not _OP.fullmatch(name):
+    if name and not NAME.fullmatch(name):
         reader.bad(node.line, "$.op", f"{name!r}: letters, digits and _, no digit first")
         return ""
     return name

@@ -99,7 +99,7 @@ def _scalar(arg: ScalarArg) -> str:
 
 
 def _values(values: Values) -> str:
-    words = {
+    words: str = {
         Domain.ANY: "any value",
         Domain.CHOICES: f"one of {', '.join(map(str, values.choices))}",
         Domain.PROBABILITIES: "rows that sum to 1",
