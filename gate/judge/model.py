@@ -37,6 +37,11 @@ class Verdict(enum.Enum):
         """Whether it blocks by itself."""
         return self in _DEFECTS
 
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether the gate could not tell, so that it fails closed."""
+        return self in _UNSETTLED
+
 
 _DEFECTS = frozenset(
     {
@@ -48,6 +53,7 @@ _DEFECTS = frozenset(
         Verdict.FLAKY,
     }
 )
+_UNSETTLED = frozenset({Verdict.UNDECIDED, Verdict.VACUOUS, Verdict.NOT_EXERCISED})
 
 
 class CaseStatus(enum.Enum):
