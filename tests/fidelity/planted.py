@@ -254,3 +254,21 @@ def misaligned(x, y, BLOCK: tl.constexpr):
     """Reads four bytes at an odd address."""
     at = (x + 1).to(tl.pointer_type(tl.int32))
     tl.store(y + tl.arange(0, BLOCK), tl.load(at + tl.arange(0, BLOCK)))  # mark: misaligned
+
+
+@triton.jit
+def far_rows(x, y, stride, N: tl.constexpr, BLOCK: tl.constexpr):
+    """Wraps for the third row of a tensor whose rows are 2**30 elements apart."""
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    at = x + row * stride + i  # mark: far_rows
+    tl.store(y + row * N + i, tl.load(at, mask=i < N, other=0.0), mask=i < N)
+
+
+@triton.jit
+def far_rows_wide(x, y, stride, N: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + row * stride + i, mask=i < N, other=0.0)
+    tl.store(x + row * stride + i, v, mask=i < N)
+    tl.store(y + row * N + i, v, mask=i < N)

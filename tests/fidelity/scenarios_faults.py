@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness import ALL, STATE, call, line, pair, scenario, slab
+from harness import ALL, STATE, TensorRegion, call, line, pair, scenario, slab
 
 # isort: split
 # The harness sets up the interpreter, so it comes first.
@@ -85,6 +85,36 @@ def wrap_row() -> dict[str, Any]:
 @scenario
 def wide_row_is_clean() -> dict[str, Any]:
     return call(p.wide_row, (1,), pair(8), 65536, 65536, BLOCK=8)
+
+
+FAR = 2**30 + 7
+
+
+def far_pair() -> list[tuple[Any, Any]]:
+    """Return three rows far apart in memory that is never touched between them, and an output."""
+    memory = torch.empty(2 * FAR + 8, dtype=torch.int8)
+    rows = memory.as_strided((3, 5), (FAR, 1))
+    rows.copy_(torch.arange(15).view(3, 5))
+    region = TensorRegion(
+        name="x",
+        address=rows.data_ptr(),
+        itemsize=1,
+        shape=(3, 5),
+        strides=(FAR, 1),
+        start=memory.data_ptr(),
+        end=memory.data_ptr() + memory.numel(),
+    )
+    return [(rows, region), slab("y", torch.zeros(15, dtype=torch.int8), empty=True)]
+
+
+@scenario
+def far_rows() -> dict[str, Any]:
+    return call(p.far_rows, (3,), far_pair(), FAR, N=5, BLOCK=8)
+
+
+@scenario
+def far_rows_wide_is_clean() -> dict[str, Any]:
+    return call(p.far_rows_wide, (3,), far_pair(), FAR, N=5, BLOCK=8)
 
 
 @scenario

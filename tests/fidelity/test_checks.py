@@ -47,6 +47,16 @@ def test_a_planted_fault_is_named_with_its_line(name: str, seen: dict[str, Any])
     assert words in fault["message"]
 
 
+def test_rows_far_apart_are_checked_without_a_map_of_what_lies_between(
+    seen: dict[str, Any],
+) -> None:
+    kinds = {fault["kind"]: fault for fault in seen["far_rows"]["faults"]}
+    assert set(kinds) == {"int_wrap", "oob_read"}
+    assert kinds["int_wrap"]["line"] == marked("far_rows")
+    assert kinds["int_wrap"]["program"] == [2, 0, 0]
+    assert seen["far_rows_wide_is_clean"]["out"] == [float(n) for n in range(15)]
+
+
 def test_correct_kernels_trip_no_check(seen: dict[str, Any]) -> None:
     clean = [name for name in seen if name.endswith("_is_clean")]
     assert len(clean) >= 12

@@ -160,7 +160,7 @@ class Atomics(Memory):
         elif old.size == 1:
             self.spins.saw(int(pointer.data.reshape(-1)[0]), old.tobytes())
         if storage.written is not None:
-            storage.written[storage.units(index, size)] = True
+            storage.written[storage.slots(storage.units(index, size))] = True
         if self.watch.races is not None:
             units = storage.units(index, size)
             self.watch.races.write(storage, units, changed, atomic=True)

@@ -67,7 +67,7 @@ class Memory:
         offset = pointer.data - np.uint64(storage.start)
         index = (offset >> np.uint64(size.bit_length() - 1)).view(np.int64)
         if mask is not None:
-            index = np.where(mask, index, 0)
+            index = np.where(mask, index, storage.first * storage.unit // size)
         if storage.unit % size:
             at = pointer.data if mask is None else pointer.data[mask]
             if (at & np.uint64(size - 1)).any():

@@ -64,18 +64,21 @@ class Races:
     def wait(self, storage: Storage, units: Array) -> None:
         """Order this program with those that met at these elements, and with their writers."""
         self.meet(storage, units)
-        for writer in np.unique(self._shadow(storage).writer.take(units)).tolist():
+        slots = storage.slots(units)
+        for writer in np.unique(self._shadow(storage).writer.take(slots)).tolist():
             if writer >= 0:
                 self._parent[self._root(writer)] = self._root(self.program)
 
     def read(self, storage: Storage, units: Array, mask: Array | None) -> None:
         """Note a plain read of active lanes."""
         shadow = self._shadow(storage)
-        at = units.reshape(-1) if mask is None else units[mask]
+        units = units.reshape(-1) if mask is None else units[mask]
+        at = storage.slots(units)
         writer = shadow.writer.take(at)
         clash = (writer >= 0) & (writer != self.program) & shadow.changed.take(at)
         if clash.any():
-            self._report(storage, at, clash, writer, shadow.writer_line, "read", "writes")
+            lines = shadow.writer_line.take(at)
+            self._report(storage, units, clash, writer, lines, "read", "writes")
         first = shadow.reader.take(at)
         fresh = first < 0
         shadow.other[at[(first >= 0) & (first != self.program)]] = self.program
@@ -86,25 +89,28 @@ class Races:
     def write(self, storage: Storage, units: Array, changed: Array, atomic: bool = False) -> None:
         """Note a write of the units; `changed` says which got other bits."""
         shadow = self._shadow(storage)
-        writer = shadow.writer.take(units)
+        at = storage.slots(units)
+        writer = shadow.writer.take(at)
         clash = changed & (writer >= 0) & (writer != self.program)
         if atomic:
-            clash &= ~shadow.atomic.take(units)
+            clash &= ~shadow.atomic.take(at)
         if clash.any():
-            self._report(storage, units, clash, writer, shadow.writer_line, "write", "writes")
-        reader = shadow.reader.take(units)
-        reader = np.where(reader == self.program, shadow.other.take(units), reader)
+            lines = shadow.writer_line.take(at)
+            self._report(storage, units, clash, writer, lines, "write", "writes")
+        reader = shadow.reader.take(at)
+        reader = np.where(reader == self.program, shadow.other.take(at), reader)
         clash = changed & (reader >= 0) & (reader != self.program)
         if clash.any():
-            self._report(storage, units, clash, reader, shadow.reader_line, "write", "reads")
-        shadow.writer[units] = self.program
-        shadow.writer_line[units] = kernel_line()
-        shadow.atomic[units] = atomic
-        shadow.changed[units[changed]] = True
+            lines = shadow.reader_line.take(at)
+            self._report(storage, units, clash, reader, lines, "write", "reads")
+        shadow.writer[at] = self.program
+        shadow.writer_line[at] = kernel_line()
+        shadow.atomic[at] = atomic
+        shadow.changed[at[changed]] = True
 
     def _shadow(self, storage: Storage) -> Shadow:
         if storage.shadow is None:
-            storage.shadow = Shadow(max(1, storage.nbytes // storage.unit))
+            storage.shadow = Shadow(storage.slot_count)
         shadow: Shadow = storage.shadow
         return shadow
 
@@ -116,11 +122,12 @@ class Races:
         for other in np.unique(who[clash]).tolist():
             if self._root(other) == mine:
                 continue
-            unit = int(units[clash & (who == other)][0])
+            lane = int(np.flatnonzero(clash & (who == other))[0])
+            unit = int(units[lane])
             self.faults.add(
                 "race",
                 f"{verb}s element {unit - storage.first} of `{storage.name}`, which program"
-                f" {self._coordinates(other)} {other_verb} at line {int(lines[unit])};"
+                f" {self._coordinates(other)} {other_verb} at line {int(lines[lane])};"
                 " the result depends on the order of the programs",
                 storage.name,
             )

@@ -20,6 +20,9 @@ from gate.dtypes import Array
 from gate.run.faithful.formats import UNSIGNED
 from gate.run.faithful.model import TensorRegion
 
+MAPPED = 2**26
+"""Units up to which a storage keeps a map of its elements."""
+
 
 class Storage:
     """One stretch of memory, and what is known of its elements (`unit` bytes each)."""
@@ -32,9 +35,11 @@ class Storage:
         self.regions: list[TensorRegion] = []
         self.first = 0
         self.last = nbytes // unit
-        self.legal: Array | None = None
+        self.dense = True
         self.written: Array | None = None
-        self.before: Array | None = None
+        self._legal: Array | None = None
+        self._places: Array | None = None
+        self._before: Array | None = None
         self.shadow: Any = None
         self._bytes = _memory(start, nbytes)
         self._views: dict[int, Array] = {}
@@ -60,35 +65,62 @@ class Storage:
             return index * (itemsize // self.unit)
         return index // (self.unit // itemsize)
 
+    @property
+    def slot_count(self) -> int:
+        """Number of slots that `slots` gives out."""
+        count = self.nbytes // self.unit if self._places is None else len(self._places)
+        return max(1, count)
+
+    def slots(self, units: Array) -> Array:
+        """Return where to keep what is known of each unit: few slots for a sparse storage."""
+        if self._places is None:
+            return units
+        return np.minimum(np.searchsorted(self._places, units), self.slot_count - 1)
+
+    def is_legal(self, units: Array) -> Array:
+        """Return which units belong to an element of a tensor."""
+        if self._places is not None:
+            return np.asarray(self._places.take(self.slots(units)) == units)
+        if self._legal is not None:
+            return self._legal.take(units)
+        return np.asarray((units >= self.first) & (units < self.last))
+
     def declare(self, regions: Sequence[TensorRegion]) -> None:
-        """Make the elements of the regions, and nothing else, legal; note who is uninitialised."""
+        """Make the elements of the regions, and nothing else, legal; note who is uninitialised.
+
+        A storage of more than `MAPPED` units keeps the list of its elements instead of a map.
+        """
         self.regions = list(regions)
-        count = self.nbytes // self.unit
-        legal = np.zeros(count, dtype=np.bool_)
-        for region in regions:
-            legal[self._elements(region)] = True
-        places = np.flatnonzero(legal)
+        places = np.unique(np.concatenate([self._elements(region) for region in regions]))
         self.first = int(places[0]) if len(places) else 0
         self.last = int(places[-1]) + 1 if len(places) else 0
-        dense = self.last - self.first == len(places)
-        self.legal = None if dense else legal
+        self.dense = self.last - self.first == len(places)
+        if self.nbytes // self.unit > MAPPED and len(places):
+            self._places = places
+        elif not self.dense:
+            self._legal = np.zeros(self.nbytes // self.unit, dtype=np.bool_)
+            self._legal[places] = True
         if not all(region.initialised for region in regions):
-            self.written = np.ones(count, dtype=np.bool_)
-            for region in regions:
-                if not region.initialised:
-                    self.written[self._elements(region)] = False
-            for region in regions:
-                if region.initialised:
-                    self.written[self._elements(region)] = True
-            self.before = self._bytes.copy()
+            self._expect_writes()
+
+    def _expect_writes(self) -> None:
+        """Start to note which elements of uninitialised regions are written."""
+        self.written = np.ones(self.slot_count, dtype=np.bool_)
+        for initialised in (False, True):
+            for region in self.regions:
+                if region.initialised is initialised:
+                    self.written[self.slots(self._elements(region))] = initialised
+        self._before = self._now().copy()
+
+    def _now(self) -> Array:
+        """Return the bits of every slot."""
+        whole = self.view(self.unit)
+        return whole if self._places is None else whole.take(self._places)
 
     def note_host_writes(self) -> None:
-        """Count elements whose bytes changed outside a kernel as written."""
-        if self.written is None or self.before is None:
-            return
-        whole = len(self.written) * self.unit
-        same = (self._bytes[:whole] == self.before[:whole]).reshape(-1, self.unit).all(axis=1)
-        self.written |= ~same
+        """Count elements whose bits changed outside a kernel as written."""
+        if self.written is not None and self._before is not None:
+            self.written |= self._now() != self._before
 
     def _elements(self, region: TensorRegion) -> Array:
         """Return the units of all elements of a region."""

@@ -73,12 +73,10 @@ class Watch:
         if not self.bounds:
             return None
         units = storage.units(index, itemsize)
-        if storage.legal is None:
-            if int(units.min()) >= storage.first and int(units.max()) < storage.last:
-                return None
-            good = (units >= storage.first) & (units < storage.last)
-        else:
-            good = storage.legal.take(units)
+        within = int(units.min()) >= storage.first and int(units.max()) < storage.last
+        if storage.dense and within:
+            return None
+        good = storage.is_legal(units)
         if mask is not None:
             good = good | ~mask
         if good.all():
@@ -129,7 +127,7 @@ class Watch:
         """
         if self.bounds and storage.written is not None:
             units = storage.units(index, itemsize)
-            stale = ~storage.written.take(units)
+            stale = ~storage.written.take(storage.slots(units))
             if mask is not None:
                 stale &= mask
             if stale.any():
@@ -152,7 +150,7 @@ class Watch:
         """
         units = storage.units(index, itemsize)
         if storage.written is not None:
-            storage.written[units] = True
+            storage.written[storage.slots(units)] = True
         if self.races is not None and changed is not None:
             self.races.write(storage, units, changed)
 
