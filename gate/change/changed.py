@@ -66,19 +66,19 @@ def changed_kernels(base: Tree, head: Tree, files: Sequence[ChangedFile]) -> Cha
     return Changes(
         kernels=tuple(sorted(changed, key=lambda kernel: kernel.id)),
         removed=comparison.removed(),
-        problems=after.problems,
+        problems=index.problems,
         index=index,
     )
 
 
 def all_kernels(head: Tree) -> Changes:
-    """Return every kernel of a tree as if all had changed, each for the reason `kernel`.
+    """Return every kernel of a tree, each for the reason that it was asked for (`named`).
 
     Raises
         GitError  the tree cannot be read
     """
     index = scan(head)
-    kernels = tuple(_changed(kernel, [_reason_kernel(kernel)]) for kernel in index.kernels.values())
+    kernels = tuple(_changed(kernel, [_asked_for(kernel)]) for kernel in index.kernels.values())
     return Changes(kernels=kernels, problems=index.problems, index=index)
 
 
@@ -119,11 +119,11 @@ class _Comparison:
         )
 
     def _of_unreadable_files(self) -> Iterator[Kernel]:
-        unreadable = self._after.graph.project.unreadable
+        project = self._after.graph.project
         for kernel in self._before.kernels.values():
             file = self._moved(kernel.file)
-            if file in unreadable:
-                why = unreadable[file].why
+            if project.facts(file) is None and file in project.unreadable:
+                why = project.unreadable[file].why
                 yield replace(kernel, id=self._moved_id(kernel), file=file, unreadable=why)
 
     def _origins(self) -> dict[str, str]:
@@ -199,6 +199,10 @@ def _changed(kernel: Kernel, reasons: list[ChangeReason]) -> ChangedKernel:
 
 def _reason_kernel(kernel: Kernel) -> ChangeReason:
     return ChangeReason(what=Role.KERNEL.value, name=kernel.name, file=kernel.file)
+
+
+def _asked_for(kernel: Kernel) -> ChangeReason:
+    return ChangeReason(what="named", name=kernel.name, file=kernel.file)
 
 
 def _reason(part: Part) -> ChangeReason:

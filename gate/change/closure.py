@@ -65,7 +65,7 @@ class Closures:
         What device code reaches is followed to its end, host code as `_STEPS_AWAY` says. From
         launchers on, other kernels and their launchers are left out: they are parts of those.
         """
-        own = (kernel, *sorted(self._aliases.get(kernel, ())))
+        own = (kernel, *sorted(filter(self._decorates, self._aliases.get(kernel, ()))))
         launchers = self._launchers.get(kernel, ())
         home = frozenset(key.path for key in own)
         found: dict[Key, Part] = {key: Part(Role.KERNEL, key, True) for key in own}
@@ -74,6 +74,10 @@ class Closures:
             found.setdefault(key, Part(Role.LAUNCHER, key, False))
         self._reach(launchers, found, home, device=False)
         return tuple(found.values())
+
+    def _decorates(self, alias: Key) -> bool:
+        """Whether an alias makes the kernel what it is: `a = autotune(...)(k)`, not `a = k`."""
+        return bool(self._graph.project.definition(alias).chain)
 
     def _reach(
         self, start: Iterable[Key], found: dict[Key, Part], home: frozenset[str], *, device: bool

@@ -58,24 +58,30 @@ class KernelIndex:
         kernels: Mapping[str, Kernel],
         *,
         helpers: tuple[str, ...],
-        problems: tuple[str, ...],
         graph: Graph,
     ) -> None:
         self.kernels = MappingProxyType(dict(sorted(kernels.items())))
         """Kernel id -> kernel, sorted."""
         self.helpers = helpers
         """Ids of the jit functions that only other jit functions call."""
-        self.problems = problems
-        """Files that could not be read: `path:line: why`."""
         self.graph = graph
         """The definitions behind it, for comparison and for tile sizes."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Files that were needed and could not be read: `path:line: why`, sorted."""
+        return tuple(
+            f"{path}:{why.line}: {why.why}; its kernels are not seen"
+            if why.line
+            else f"{path}: {why.why}; its kernels are not seen"
+            for path, why in sorted(self.graph.project.unreadable.items())
+        )
 
     def with_kernels(self, more: Mapping[str, Kernel]) -> KernelIndex:
         """Return an index that has `more` kernels beside its own."""
         return KernelIndex(
             {**self.kernels, **more},
             helpers=self.helpers,
-            problems=self.problems,
             graph=self.graph,
         )
 
@@ -144,7 +150,6 @@ def _scan(tree: Tree, cache: ParseCache) -> KernelIndex:
     return KernelIndex(
         kernels,
         helpers=tuple(sorted(str(key) for key in jit - found)),
-        problems=tuple(_problems(project)),
         graph=graph,
     )
 
@@ -189,9 +194,3 @@ def _aliases(graph: Graph, kernels: frozenset[Key]) -> dict[Key, frozenset[Key]]
             for function in graph.functions_of(key, definition.target) & kernels:
                 found.setdefault(function, set()).add(key)
     return {kernel: frozenset(keys) for kernel, keys in found.items()}
-
-
-def _problems(project: Project) -> Iterator[str]:
-    for path, why in sorted(project.unreadable.items()):
-        place = f"{path}:{why.line}" if why.line else path
-        yield f"{place}: {why.why}; its kernels are not seen"

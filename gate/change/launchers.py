@@ -35,6 +35,7 @@ class Launchers:
         self._callers_of: dict[Key, frozenset[Key]] = {}
         self._names: set[str] = set()
         self._reached: set[str] = set()
+        self._taken: set[str] = set()
         self._follow(jit)
 
     def is_kernel(self, key: Key) -> bool:
@@ -64,15 +65,18 @@ class Launchers:
         return {kernel: tuple(self._climb(direct)) for kernel, direct in starts.items()}
 
     def _follow(self, keys: Iterable[Key]) -> None:
-        """Take in the files that import one of `keys`, also through files that pass them on."""
-        self._names |= {key.plain.partition(".")[0] for key in keys}
-        self._reached |= {key.path for key in keys}
+        """Take in the files that import one of `keys`, or what holds one, or passes one on."""
+        wanted = set(keys)
         while True:
-            new = self._imports.importers(self._reached, self._names) - self._reached
+            wanted = {holder for key in wanted for holder in self._mentions.holders(key)}
+            self._names |= {key.plain.partition(".")[0] for key in wanted}
+            self._reached |= {key.path for key in wanted}
+            new = self._imports.importers(self._reached, self._names) - self._taken
             if not new:
                 return
             self._mentions.add(new)
             self._callers_of.clear()
+            self._taken |= new
             self._reached |= new
             self._names |= {name for path in new for name in self._renamed(path)}
 

@@ -111,7 +111,8 @@ class Mentions:
             key = Key(facts.path, name)
             for mention in definition.refs:
                 for word in set(mention):
-                    self._places.setdefault(word, []).append((key, mention))
+                    plain = word.partition("@")[0]
+                    self._places.setdefault(plain, []).append((key, mention))
                 for bindings in (facts.imports, definition.imports):
                     for one in bindings.get(mention[0], ()):
                         if one.name and one.name not in mention:

@@ -137,8 +137,9 @@ class Project:
     def _resolve(self, key: Key, name: Dotted) -> Iterator[Meaning]:
         for start in self._heads(key, name[0]):
             rest = name[1:]
-            if isinstance(start, Key) and name[0] == OWN_CLASS and rest:
-                yield from self._members(start, rest[0], rest[1:])
+            if name[0] == OWN_CLASS and isinstance(start, Key):
+                member = self.member(start, rest[0])  # an attribute of unknown origin is nothing
+                yield from self._attributes(member, rest[1:], MAX_HOPS) if member else ()
             else:
                 yield from self._attributes(start, rest, MAX_HOPS)
 
@@ -214,14 +215,19 @@ class Project:
                 for inner in self.lookup(start.path, rest[0]) if hops else ():
                     yield from self._attributes(inner, rest[1:], hops - 1)
             case Key():
-                yield from self._members(start, rest[0], rest[1:])
+                yield from self._members(start, rest, hops)
 
-    def _members(self, owner: Key, name: str, rest: Dotted) -> Iterator[Meaning]:
-        member = self.member(owner, name)
-        if member is None:
-            yield owner
-        else:
-            yield from self._attributes(member, rest, MAX_HOPS)
+    def _members(self, owner: Key, rest: Dotted, hops: int) -> Iterator[Meaning]:
+        member = self.member(owner, rest[0])
+        if member is not None:
+            yield from self._attributes(member, rest[1:], hops)
+            return
+        yield owner
+        definition = self.definition(owner)
+        if definition.kind is Kind.VALUE and definition.target and not definition.chain and hops:
+            for start in self._heads(owner, definition.target[0]):  # `tt = triton; tt.jit`
+                if start != owner:
+                    yield from self._attributes(start, definition.target[1:] + rest, hops - 1)
 
     def member(self, owner: Key, name: str, hops: int = MAX_HOPS) -> Key | None:
         """Return the method or attribute `name` of a class or of its bases; None if unknown."""

@@ -187,6 +187,9 @@ def _computed(node: ast.AST) -> int | None:
             return None
         case ast.Constant(value=int(value)):
             return value
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            positive = _computed(operand)
+            return None if positive is None else -positive
         case ast.BinOp(left=left, right=right, op=op):
             one, two = _computed(left), _computed(right)
             return None if one is None or two is None else _operated(op, one, two)
