@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from gate.change.git import Repo
-from gate.engine.device import DEVICES
+from gate.engine.device import DEVICES, check_device
 from gate.engine.scope import Scope, ScopeRequest
 from gate.engine.settings import RunSettings
 from gate.errors import GitError, UsageError
@@ -128,7 +128,7 @@ def run_settings(options: argparse.Namespace, scope: Scope) -> RunSettings:
     """Join arguments, configuration and defaults, in this order of strength."""
     config = scope.config
     return RunSettings(
-        device=options.device or config.device or "auto",
+        device=check_device(options.device or config.device or "auto"),
         seed=_chosen_seed(options, config, scope),
         cases=options.cases if options.cases is not None else config.cases,
         seconds=_first(options.seconds, config.seconds, 300.0),

@@ -16,6 +16,20 @@ CUDA_LANES = 8
 """Lanes a GPU at most: compiling is what they hide, and eight compile fast enough."""
 
 
+def check_device(wanted: str) -> str:
+    """Return the name of a device that is known, whether it is there or not.
+
+    Raises
+        UsageError  no such device
+    """
+    if wanted not in DEVICES:
+        raise UsageError(
+            f"--device: there is no device {wanted!r}{did_you_mean(wanted, DEVICES)}; "
+            f"one of {', '.join(DEVICES)}"
+        )
+    return wanted
+
+
 def choose_device(wanted: str) -> str:
     """Return `cuda` or `interpreter` for what was asked.
 
@@ -26,13 +40,8 @@ def choose_device(wanted: str) -> str:
         UsageError   no such device
         DeviceError  `cuda` was asked for and no driver is there
     """
-    if wanted not in DEVICES:
-        raise UsageError(
-            f"--device: there is no device {wanted!r}{did_you_mean(wanted, DEVICES)}; "
-            f"one of {', '.join(DEVICES)}"
-        )
     present = any(Path(file).exists() for file in _GPU_FILES)
-    if wanted == "auto":
+    if check_device(wanted) == "auto":
         return "cuda" if present else "interpreter"
     if wanted == "cuda" and not present:
         raise DeviceError(
