@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gate.dtypes import DTYPES
 from gate.errors import did_you_mean
 from gate.schema import nodes as n
 from gate.schema.context import Context, Part, below, parts_of, read_names
@@ -152,7 +153,10 @@ def _visible(ctx: Context, place: Place, known: frozenset[str]) -> None:
         if place.sees == "given" and name in returns:
             ctx.bad(place.at, f"{name} is a return; give it `given: true`, or write it otherwise")
         else:
-            ctx.bad(place.at, f"no variable {name}{did_you_mean(name, allowed)}")
+            near = did_you_mean(name, allowed)
+            if not near and place.at[-1] == "dtype":
+                near = did_you_mean(name, DTYPES)
+            ctx.bad(place.at, f"no variable {name}{near}")
     _readable(ctx, place)
 
 

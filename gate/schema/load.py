@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from gate.errors import Problem, SchemaError
 from gate.schema.check import check
+from gate.schema.halves import join_halves
 from gate.schema.model import OpSchema
 from gate.schema.reader import Reader, TooManyProblems
 from gate.schema.readops import read_op
@@ -74,8 +75,9 @@ def _read(reader: Reader, text: bytes, made: list[OpSchema]) -> None:
     ]  # fmt: skip
     if len(documents) > MAX_DOCUMENTS:
         reader.bad(documents[MAX_DOCUMENTS].line, "$", f"more than {MAX_DOCUMENTS} ops in one file")
-    for document in documents[:MAX_DOCUMENTS]:
+    for read in documents[:MAX_DOCUMENTS]:
         before = len(reader.problems)
+        document = join_halves(reader, read)
         schema = read_op(reader, document)
         if schema is not None:
             check(reader, schema, document, whole=len(reader.problems) == before)

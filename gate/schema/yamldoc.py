@@ -55,6 +55,8 @@ class YScalar:
     """As written."""
     line: int
     """1-based line."""
+    plain: bool = False
+    """Whether it is written without quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +191,7 @@ class _Reader:
         if isinstance(event, ScalarEvent):
             plain = event.implicit[0] and not event.style
             value = resolve(event.value) if plain else event.value
-            return YScalar(value=value, text=event.value, line=line)
+            return YScalar(value=value, text=event.value, line=line, plain=plain)
         if isinstance(event, SequenceStartEvent):
             return YList(items=tuple(self._list(depth, path)), line=line)
         assert isinstance(event, MappingStartEvent)
