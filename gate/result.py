@@ -6,6 +6,8 @@ writes and reads it as `result.json`.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gate.change.model import ChangeReason
@@ -14,6 +16,8 @@ from gate.judge.model import BenchmarkVerdict, Comparison, FailureKind, Verdict
 
 RESULT_VERSION = 1
 """Version of result.json; readers refuse another."""
+DIGEST_DIGITS = 16
+"""Hex digits of the combined input digest that a replay line carries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,13 @@ class Digest:
     """Arg or return name."""
     sha256: str
     """64 hex digits."""
+
+
+def combined_digest(digests: Iterable[Digest]) -> str:
+    """Return one short digest over all inputs, in order of name: what a replay line carries."""
+    pairs = sorted((digest.name, digest.sha256) for digest in digests)
+    text = "".join(f"{name}={sha}\n" for name, sha in pairs)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_DIGITS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,15 +241,18 @@ class RunResult:
     @property
     def exit_code(self) -> ExitCode:
         """The verdict as an exit code: defects first, then what could not be decided."""
-        blocking = [k for k in self.kernels if self._blocks(k)]
-        if blocking or (self.relaxed and "relaxed" in self.policy.fail_on):
+        if self.blocking or (self.relaxed and "relaxed" in self.policy.fail_on):
             return ExitCode.BLOCKED
         if self.interrupted:
             return ExitCode.UNDECIDED
-        open_ones = (Verdict.UNDECIDED, Verdict.VACUOUS, Verdict.NOT_EXERCISED)
-        if any(k.verdict in open_ones for k in self.kernels):
+        if any(kernel.verdict.is_unsettled for kernel in self.kernels):
             return ExitCode.UNDECIDED
         return ExitCode.OK
+
+    @property
+    def blocking(self) -> tuple[KernelReport, ...]:
+        """The kernels that block under the run's policy, in order of id."""
+        return tuple(kernel for kernel in self.kernels if self._blocks(kernel))
 
     def _blocks(self, kernel: KernelReport) -> bool:
         if kernel.verdict is Verdict.UNMATCHED:
@@ -247,5 +261,5 @@ class RunResult:
             return False
         if "new" in self.policy.fail_on:
             found = [f for op in self.ops if op.op in kernel.ops for f in op.findings]
-            return any(f.origin != "already there" for f in found)
+            return not found or any(f.origin != "already there" for f in found)
         return True

@@ -2,82 +2,149 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
+from gate.errors import ExitCode, UsageError
 from gate.judge.model import Verdict
-from gate.report.text import cell, code_block, code_span, line_safe, plural
+from gate.report.finding import Detail, finding_markdown
+from gate.report.headline import headline
+from gate.report.markdown import bullets, cut_markdown
+from gate.report.replay import DEFAULT_IMAGE
+from gate.report.text import cell, code_span, number, plural
 from gate.report.words import (
-    DEFAULT_IMAGE,
-    benchmark_words,
-    device_line,
-    docker_command,
-    headline,
-    kernel_name,
+    ORACLES,
+    case_count,
+    device_words,
+    known,
     meaning,
-    measured,
+    next_step,
     ops_of,
-    replay_command,
+    ranked,
 )
 from gate.result import Finding, KernelReport, OpReport, RunResult
 
 LIMIT = 60_000
 """UTF-8 bytes of a comment at most: GitHub refuses 65,536 characters."""
-_CUT = "\n\n_This comment was cut here; the rest is in report.md and result.json of the run._\n"
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_RUN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,6})?", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{7,64}", re.ASCII)
+_NOTES = 20
 
 
 def marker(tag: str) -> str:
-    """Return the hidden first line that tells our comment from others."""
+    """Return the hidden first line that tells our comment from others.
+
+    Raises
+        UsageError  the tag could end the marker early, or hide text in it
+    """
+    if not _TAG.fullmatch(tag):
+        raise UsageError(
+            f"comment tag {tag[:80]!r}: use letters, digits, `.`, `_` and `-`, at most 64"
+        )
     return f"<!-- kernel-gate v1 tag={tag} -->"
 
 
 def comment(
-    result: RunResult, *, tag: str = "default", image: str = DEFAULT_IMAGE, limit: int = LIMIT
+    result: RunResult,
+    *,
+    tag: str = "default",
+    run_id: str = "",
+    image: str = DEFAULT_IMAGE,
+    limit: int = LIMIT,
 ) -> str:
-    """Return the comment, at most `limit` bytes, cut on a line end outside of code."""
-    parts = [marker(tag), f"### kernel-gate: {headline(result, code_span)}"]
-    if result.exit_code or result.relaxed or result.protected:
-        parts += body(result, image)
-    elif result.kernels:
-        parts.append(_footer(result))
-    return cut_markdown("\n\n".join(parts) + "\n", limit)
+    """Return the comment, at most `limit` UTF-8 bytes.
+
+    What is folded goes first when it does not fit, then the error maps, then whole findings from
+    the end, which the comment says.
+
+    run_id  GITHUB_RUN_ID or `ID.ATTEMPT`; with it the second line names the run and the head, so
+            that an older run never replaces a newer one's comment; empty for none
+
+    Raises
+        UsageError  a tag or run id that cannot stand in a hidden line
+    """
+    head = [marker(tag)]
+    if run_id:
+        head.append(_stamp(result, run_id))
+    lead = "\n".join([*head, f"### {_sign(result)} {headline(result, code_span)}"])
+    text = ""
+    for detail in Detail:
+        text = "\n\n".join([lead, *body(result, image, detail)]) + "\n"
+        if len(text.encode()) <= limit:
+            return text
+    return cut_markdown(text, limit)
 
 
-def body(result: RunResult, image: str = DEFAULT_IMAGE) -> list[str]:
-    """Return the paragraphs after the headline."""
-    parts = []
-    if result.relaxed:
-        parts.append("**The change relaxes what the gate demands:**")
-        parts.append("\n".join(f"- {code_span(text)}" for text in result.relaxed))
-    if result.protected:
-        files = ", ".join(code_span(file) for file in result.protected)
-        parts.append(f"The change touches files that control the gate: {files}.")
-    if result.kernels:
+def _stamp(result: RunResult, run_id: str) -> str:
+    if not _RUN.fullmatch(run_id):
+        raise UsageError(f"run id {run_id[:40]!r}: a number, or NUMBER.ATTEMPT")
+    head = result.info.head if _COMMIT.fullmatch(result.info.head) else ""
+    full = run_id if "." in run_id else f"{run_id}.1"
+    return f"<!-- run={full} head={head} -->"
+
+
+def _sign(result: RunResult) -> str:
+    match result.exit_code:
+        case ExitCode.BLOCKED:
+            return "\u26d4"  # no entry
+        case ExitCode.UNDECIDED:
+            return "\u2754"  # question mark
+        case _:
+            clean_pass = all(kernel.verdict is Verdict.PASS for kernel in result.kernels)
+            return "\u2705" if clean_pass else "\u26aa"  # check mark, or a white circle
+
+
+# --- the body -----------------------------------------------------------------------------------
+
+
+def body(result: RunResult, image: str = DEFAULT_IMAGE, detail: Detail = Detail.FULL) -> list[str]:
+    """Return the paragraphs after the headline; a green run has its footer only."""
+    parts = _gate_changes(result)
+    if any(kernel.verdict is not Verdict.PASS for kernel in result.kernels):
         parts.append(kernel_table(result))
-    for kernel in result.kernels:
-        for op in ops_of(result, kernel):
-            if kernel.ops and op.op == _first_op(result, kernel, op):
-                parts += [_finding(result, op, finding, image) for finding in op.findings]
+    parts += [
+        finding_markdown(result, op, finding, image, detail) for op, finding in _told_once(result)
+    ]
     parts += _open_questions(result)
     if result.notes:
-        parts.append("\n".join(f"- {code_span(note)}" for note in result.notes[:20]))
-    parts.append(_footer(result))
+        parts.append(bullets([code_span(note, 1000) for note in result.notes[:_NOTES]]))
+    if result.kernels:
+        parts.append(_footer(result))
     return parts
 
 
-def _first_op(result: RunResult, kernel: KernelReport, op: OpReport) -> str:
-    """An op that covers several kernels is told once, under the first of them."""
-    first = next(k for k in result.kernels if op.op in k.ops)
-    return op.op if first.kernel == kernel.kernel else ""
+def _gate_changes(result: RunResult) -> list[str]:
+    """Say first what the change does to the gate itself."""
+    parts = []
+    if result.relaxed:
+        parts.append("**This change relaxes what the gate demands.** The base's rules decided:")
+        parts.append(bullets([code_span(text, 1000) for text in result.relaxed]))
+    if result.protected:
+        files = ", ".join(code_span(file) for file in result.protected[:50])
+        parts.append(f"**This change touches files that control the gate:** {files}.")
+    fresh = [op.op for op in result.ops if not op.trusted]
+    if fresh:
+        names = ", ".join(code_span(op) for op in fresh[:50])
+        parts.append(f"**Op schemas new in this change, not reviewed yet:** {names}.")
+    return parts
 
 
 def kernel_table(result: RunResult) -> str:
     """Return the table of changed kernels."""
-    lines = ["| kernel | verdict | cases | failed | changed because |", "|---|---|--:|--:|---|"]
-    for kernel in result.kernels:
+    lines = [
+        "| kernel | verdict | benchmarks' own checks | cases failed | changed because |",
+        "|---|---|---|--:|---|",
+    ]
+    for kernel in ranked(result):
         ops = ops_of(result, kernel)
         ran = sum(op.counts.ran for op in ops)
         failed = sum(op.counts.failed for op in ops)
+        cases = f"{failed:,} of {ran:,}" if ops else "-"
         why = cell("; ".join(str(reason) for reason in kernel.reasons[:3]) or "-")
         lines.append(
-            f"| {cell(kernel.kernel)} | {_badge(kernel.verdict)} | {ran} | {failed} | {why} |"
+            f"| {cell(kernel.kernel)} | {_badge(kernel.verdict)} | {_benchmarks(ops)} "
+            f"| {cases} | {why} |"
         )
     return "\n".join(lines)
 
@@ -86,104 +153,58 @@ def _badge(verdict: Verdict) -> str:
     return f"**{verdict.value}**" if verdict.is_defect else verdict.value
 
 
-def _finding(result: RunResult, op: OpReport, finding: Finding, image: str) -> str:
-    where = f"{finding.file}:{finding.line}"
-    origin = f", {finding.origin}" if finding.origin else ""
-    parts = [
-        f"#### {code_span(kernel_name(finding.kernel))}: {finding.kind.value}{origin} "
-        f"({code_span(where)})",
-        code_span(finding.message, 1000),
-    ]
-    facts = []
-    if finding.diagnosis.condition:
-        facts.append(f"**When:** {code_span(finding.diagnosis.condition)}")
-    if finding.comparison is not None:
-        facts.append(f"**How wrong:** {measured(finding.comparison, code_span)}")
-    if finding.diagnosis.cause:
-        facts.append(f"**Likely cause:** {code_span(finding.diagnosis.cause, 1000)}")
-    facts += [f"**Way out:** {code_span(text, 1000)}" for text in finding.diagnosis.mends]
-    if op.benchmarks:
-        said = "; ".join(benchmark_words(b) for b in op.benchmarks)
-        facts.append(f"**Benchmarks, as run here:** {said}")
-    facts.append(f"**Smallest case:** {code_span(finding.case, 1000)}")
-    parts.append("\n".join(f"- {fact}" for fact in facts))
-    if finding.comparison is not None and finding.comparison.map:
-        parts.append(code_block("\n".join(finding.comparison.map), 4000))
-    parts.append(_replay(result, finding, image))
-    parts.append(_details(finding))
-    return "\n\n".join(part for part in parts if part)
+def _benchmarks(ops: list[OpReport]) -> str:
+    """Return `pass: KernelBench, GEAK; fail: TritonBench` over all ops of a kernel."""
+    said: dict[str, set[bool]] = {}
+    for op in ops:
+        for benchmark in op.benchmarks:
+            if benchmark.passed is not None:
+                said.setdefault(benchmark.oracle, set()).add(benchmark.passed)
+    parts = []
+    for word, seen in (("pass", {True}), ("fail", {False}), ("pass some ops", {True, False})):
+        names = [known(name, ORACLES, cell) for name in said if said[name] == seen]
+        parts += [f"{word}: {', '.join(names)}"] if names else []
+    return "; ".join(parts) or "-"
 
 
-def _replay(result: RunResult, finding: Finding, image: str) -> str:
-    lines = [replay_command(finding), docker_command(finding, result.info.device, image)]
-    return "Replay it:\n\n" + code_block("\n".join(lines), 9000, "sh")
-
-
-def _details(finding: Finding) -> str:
-    lines = [
-        f"{plural(finding.failed, 'case')} of this run failed like this; the first was",
-        finding.first_case,
-        f"the smallest case failed again in {finding.confirmed} of {finding.reruns} reruns",
-        f"shrinking took {plural(finding.shrink_runs, 'run')}",
-    ]
-    lines += [f"input {d.name}: sha256 {d.sha256}" for d in finding.inputs]
-    lines += [f"output {d.name}: sha256 {d.sha256}" for d in finding.outputs]
-    if finding.trace:
-        lines += ["trace:", *finding.trace.split("\n")]
-    block = code_block("\n".join(lines), 6000)
-    return f"<details><summary>Details</summary>\n\n{block}\n\n</details>"
+def _told_once(result: RunResult) -> Iterator[tuple[OpReport, Finding]]:
+    """Yield each finding once, though its op may cover several kernels."""
+    told: set[str] = set()
+    for kernel in ranked(result):
+        for op in ops_of(result, kernel):
+            if op.op not in told:
+                told.add(op.op)
+                yield from ((op, finding) for finding in op.findings)
 
 
 def _open_questions(result: RunResult) -> list[str]:
-    """Say of each kernel that is neither a defect nor passed what stands in the way."""
-    lines = []
-    for kernel in result.kernels:
-        if kernel.verdict.is_defect or kernel.verdict is Verdict.PASS:
-            continue
-        lines.append(f"- {code_span(kernel.kernel)}: {meaning(kernel.verdict)}.")
-        if kernel.near:
-            lines.append(f"  - nearest: {code_span(kernel.near)}")
-        for op in ops_of(result, kernel):
-            lines += [f"  - {code_span(note, 1500)}" for note in op.notes[:6]]
+    """Say of each kernel that is neither wrong nor passed what stands in the way."""
+    lines: list[str] = []
+    for kernel in ranked(result):
+        if not kernel.verdict.is_defect and kernel.verdict is not Verdict.PASS:
+            lines += _open_question(result, kernel)
     return ["\n".join(lines)] if lines else []
+
+
+def _open_question(result: RunResult, kernel: KernelReport) -> list[str]:
+    step = next_step(kernel.verdict)
+    lines = [
+        f"- {code_span(kernel.kernel)} {meaning(kernel.verdict)}: {step}."
+        if step
+        else f"- {code_span(kernel.kernel)} {meaning(kernel.verdict)}."
+    ]
+    if kernel.near:
+        lines.append(f"  - nearest miss: {code_span(kernel.near)}")
+    for op in ops_of(result, kernel):
+        lines += [f"  - {code_span(note, 1500)}" for note in op.notes[:6]]
+    return lines
 
 
 def _footer(result: RunResult) -> str:
     info = result.info
-    cases = sum(op.counts.ran for op in result.ops)
-    base = f", base {code_span(info.base[:12])}" if info.base else ""
-    unreviewed = [op.op for op in result.ops if not op.trusted]
-    note = ""
-    if unreviewed:
-        names = ", ".join(code_span(op) for op in unreviewed)
-        note = f" Unreviewed op schemas, new in this change: {names}."
+    base = f" against {code_span(info.base[:12])}" if info.base else ""
     return (
-        f"_{plural(cases, 'case')} {line_safe(device_line(result))}, seed {info.seed}, "
-        f"{info.seconds:.0f} s, head {code_span(info.head[:12])}{base}, "
-        f"kernel-gate {line_safe(info.tool)}.{note}_"
+        f"<sub>{plural(case_count(result), 'case')} {device_words(result, code_span)}, "
+        f"seed {info.seed}, {number(info.seconds, 3)} s; {code_span(info.head[:12])}{base}; "
+        f"kernel-gate {code_span(info.tool)}</sub>"
     )
-
-
-def cut_markdown(text: str, limit: int) -> str:
-    """Return at most `limit` UTF-8 bytes of Markdown, cut before a line, with fences closed."""
-    if len(text.encode()) <= limit:
-        return text
-    room = limit - len(_CUT.encode()) - 64
-    kept: list[str] = []
-    size = 0
-    fence = ""
-    folded = False
-    for line in text.split("\n"):
-        size += len(line.encode()) + 1
-        if size > room:
-            break
-        kept.append(line)
-        ticks = line[: len(line) - len(line.lstrip("`"))]
-        if len(ticks) >= 3 and not fence:
-            fence = ticks
-        elif fence and line.strip() == fence:
-            fence = ""
-        folded = (folded or line.startswith("<details>")) and not line.startswith("</details>")
-    ending = f"\n{fence}" if fence else ""
-    ending += "\n\n</details>" if folded else ""
-    return "\n".join(kept) + ending + _CUT

@@ -1,4 +1,9 @@
-"""What a person sees on the console: the verdict, a table, and each finding in a few lines."""
+"""What a person sees on the console: each finding in a few lines, a table, and the verdict last.
+
+On a terminal there are colours and a table; elsewhere plain lines, made so that no text of others
+is read as a workflow command. Long lines are left to the terminal to wrap, so that a command can
+be copied as one line.
+"""
 
 from __future__ import annotations
 
@@ -8,124 +13,196 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gate.judge.model import CaseJudgement, Comparison, Verdict
-from gate.report.text import clean, line_safe
+from gate.judge.model import CaseJudgement, CaseStatus, Comparison, Verdict
+from gate.report.headline import headline
+from gate.report.replay import can_paste, replay_line
+from gate.report.text import clean, line_safe, log_guarded, number, plural
 from gate.report.words import (
     all_findings,
     benchmark_words,
-    device_line,
-    headline,
+    device_words,
+    does,
     kernel_name,
     measured,
     ops_of,
-    replay_command,
+    ranked,
+    spread,
+    statement,
 )
 from gate.result import Finding, OpReport, RunResult
 
-_COLOURS = {Verdict.PASS: "green", Verdict.UNMATCHED: "yellow", Verdict.UNDECIDED: "yellow"}
+Line = tuple[str, str]
+"""Text, and its style for a terminal."""
+_STATUS = {CaseStatus.PASS: "green", CaseStatus.FAIL: "bold red"}
+_TRACE_LINES = 6
 
 
 def render_console(result: RunResult, *, width: int = 100, colour: bool = False) -> str:
-    """Return the short report of a run."""
-    buffer, console = _console(width, colour)
-    if result.kernels:
-        console.print(_table(result))
-    for text in result.relaxed:
-        console.print(Text(f"relaxed: {line_safe(text)}", style="yellow"))
+    """Return the short report of a run.
+
+    width   columns of the terminal; lines of text are not wrapped
+    colour  whether it goes to a terminal
+    """
+    lines: list[Line] = []
     for op, finding in all_findings(result):
-        _print_finding(console, op, finding)
-    for op in result.ops:
-        for note in op.notes[:4]:
-            console.print(Text(f"{op.op}: {clean(note, 2000)}", style="dim"))
-    for note in result.notes[:20]:
-        console.print(Text(f"note: {line_safe(note)}", style="dim"))
+        lines += _finding(result, op, finding)
+    table = _table(result) if colour else None
+    head = lines if colour else [*lines, *_rows(result)]
+    tail: list[Line] = [(f"relaxed: {line_safe(text)}", "yellow") for text in result.relaxed]
+    tail += [(f"controls the gate: {line_safe(name)}", "yellow") for name in result.protected]
+    tail += _notes(result)
     style = "bold red" if result.exit_code else "bold green"
-    where = f" ({device_line(result)}, seed {result.info.seed}, {result.info.seconds:.0f} s)"
-    console.print(Text(headline(result, line_safe), style=style) + Text(where, style="dim"))
-    return buffer.getvalue()
+    tail.append((headline(result, line_safe), style))
+    if result.info.device:
+        where = device_words(result, line_safe)
+        tail.append(
+            (f"({where}, seed {result.info.seed}, {number(result.info.seconds, 3)} s)", "dim")
+        )
+    return _drawn(head, table, tail, width=width, colour=colour)
 
 
-def _console(width: int, colour: bool) -> tuple[io.StringIO, Console]:
+def _drawn(
+    head: list[Line], table: Table | None, tail: list[Line], *, width: int, colour: bool
+) -> str:
+    if not colour:
+        return log_guarded("".join(f"{text}\n" for text, _ in [*head, *tail]))
     buffer = io.StringIO()
     console = Console(
-        file=buffer, width=width, force_terminal=colour, no_color=not colour,
-        color_system="standard" if colour else None, highlight=False, markup=False, emoji=False,
-        legacy_windows=False, soft_wrap=not colour,
+        file=buffer, width=width, force_terminal=True, color_system="standard", highlight=False,
+        markup=False, emoji=False, legacy_windows=False,
     )  # fmt: skip
-    return buffer, console
+    _print(console, head)
+    if table is not None and table.row_count:
+        console.print(table)
+    _print(console, tail)
+    return log_guarded(buffer.getvalue())
+
+
+def _print(console: Console, lines: list[Line]) -> None:
+    for text, style in lines:
+        console.print(Text(text, style=style), soft_wrap=True)
+
+
+# --- the kernels --------------------------------------------------------------------------------
 
 
 def _table(result: RunResult) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name, justify in (("kernel", "left"), ("verdict", "left"), ("cases", "right"),
-                          ("failed", "right"), ("op", "left")):  # fmt: skip
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for kernel in result.kernels:
-        ops = ops_of(result, kernel)
-        table.add_row(
-            Text(line_safe(kernel.kernel)),
-            Text(kernel.verdict.value, style=_COLOURS.get(kernel.verdict, "red")),
-            str(sum(op.counts.ran for op in ops)),
-            str(sum(op.counts.failed for op in ops)),
-            Text(", ".join(kernel.ops) or "-"),
-        )
+    for name in ("verdict", "kernel", "failed", "cases", "op"):
+        table.add_column(name, justify="right" if name in ("failed", "cases") else "left")
+    for (verdict, *cells), kernel in zip(_cells(result), ranked(result), strict=True):
+        table.add_row(Text(verdict, style=_colour(kernel.verdict)), *(Text(c) for c in cells))
     return table
 
 
-def _print_finding(console: Console, op: OpReport, finding: Finding) -> None:
-    title = f"{kernel_name(finding.kernel)}: {finding.kind.value}"
-    console.print(Text(f"\n{line_safe(title)}", style="bold red"))
-    console.print(Text(f"  {finding.file}:{finding.line}: {line_safe(finding.message)}"))
-    if finding.diagnosis.condition:
-        console.print(Text(f"  when:  {line_safe(finding.diagnosis.condition)}"))
-    if finding.comparison is not None:
-        console.print(Text(f"  error: {measured(finding.comparison, line_safe)}"))
-    if finding.diagnosis.cause:
-        console.print(Text(f"  cause: {line_safe(finding.diagnosis.cause)}"))
-    for text in finding.diagnosis.mends:
-        console.print(Text(f"  mend:  {line_safe(text)}"))
-    if op.benchmarks:
-        console.print(Text("  " + "; ".join(benchmark_words(b) for b in op.benchmarks)))
-    if finding.origin:
-        console.print(Text(f"  {finding.origin}"))
+def _cells(result: RunResult) -> list[list[str]]:
+    rows = []
+    for kernel in ranked(result):
+        ops = ops_of(result, kernel)
+        failed, ran = sum(o.counts.failed for o in ops), sum(o.counts.ran for o in ops)
+        named = ", ".join(line_safe(op) for op in kernel.ops) or "-"
+        rows.append(
+            [kernel.verdict.value, line_safe(kernel.kernel), f"{failed:,}", f"{ran:,}", named]
+        )
+    return rows
+
+
+def _rows(result: RunResult) -> list[Line]:
+    """Return the table as plain lines, the verdict in front."""
+    cells = _cells(result)
+    widest = max((len(row[1]) for row in cells), default=0)
+    return [
+        (f"{verdict:<14}{kernel:<{widest}}  {failed} of {ran} cases failed  op {op}", "")
+        for verdict, kernel, failed, ran, op in cells
+    ]
+
+
+def _colour(verdict: Verdict) -> str:
+    if verdict is Verdict.PASS:
+        return "green"
+    return "red" if verdict.is_defect else "yellow"
+
+
+def _notes(result: RunResult) -> list[Line]:
+    lines: list[Line] = []
+    for kernel in ranked(result):
+        if kernel.near:
+            lines.append(
+                (f"{line_safe(kernel.kernel)}: nearest miss: {line_safe(kernel.near)}", "")
+            )
+    for op in result.ops:
+        name = line_safe(op.op)
+        fresh = ["its schema is new in this change, not reviewed yet"] if not op.trusted else []
+        lines += [(f"{name}: {line_safe(note, 2000)}", "dim") for note in [*fresh, *op.notes[:4]]]
+    lines += [(f"note: {line_safe(note)}", "dim") for note in result.notes[:20]]
+    return lines
+
+
+# --- a finding ----------------------------------------------------------------------------------
+
+
+def _finding(result: RunResult, op: OpReport, finding: Finding) -> list[Line]:
+    origin = f" ({line_safe(finding.origin)})" if finding.origin else ""
+    title = f"{line_safe(kernel_name(finding.kernel))} {does(finding.kind)}{origin}"
+    told = finding.diagnosis
+    facts = [
+        ("at", f"{line_safe(finding.file)}:{finding.line}"),
+        ("wrong", statement(finding, line_safe)),
+        ("when", line_safe(told.condition)),
+        ("cause", line_safe(told.cause)),
+        *(("way out", line_safe(mend)) for mend in told.mends),
+        ("case", line_safe(finding.case, 4000)),
+        ("checks", "; ".join(benchmark_words(b, line_safe) for b in op.benchmarks)),
+    ]
+    lines: list[Line] = [(title, "bold red")]
+    lines += [(f"  {name:<8}{text}", "") for name, text in facts if text]
     if finding.trace:
-        for line in clean(finding.trace, 2000).split("\n")[-4:]:
-            console.print(Text(f"  | {line}", style="dim"))
-    console.print(Text(f"  {replay_command(finding)}", style="cyan"))
+        kept = [line for line in clean(finding.trace).split("\n") if line.strip()]
+        lines += [(f"  | {line}", "dim") for line in kept[-_TRACE_LINES:]]
+    if can_paste(finding):
+        lines.append((f"  replay  {replay_line(finding, result.info.device)}", "cyan"))
+    return [*lines, ("", "")]
+
+
+# --- a replay -----------------------------------------------------------------------------------
 
 
 def render_judgement(case: str, judgement: CaseJudgement, *, colour: bool = False) -> str:
-    """Return what one replayed case came to."""
-    buffer, console = _console(100, colour)
-    console.print(Text(line_safe(case, 4000)))
-    bad = judgement.status.value != "pass"
-    console.print(Text(f"verdict: {judgement.status.value}", style="red" if bad else "green"))
+    """Return what one replayed case came to: its status, each failure, each output compared."""
+    status = judgement.status
+    lines: list[Line] = [
+        (f"case    {line_safe(case, 16_384)}", ""),
+        (f"status  {status.value}", _STATUS.get(status, "yellow")),
+    ]
+    compared = {id(failure.comparison) for failure in judgement.failures}
     for failure in judgement.failures:
         place = f" (line {failure.line})" if failure.line else ""
-        console.print(Text(f"{failure.kind.value}: {line_safe(failure.message)}{place}"))
+        lines.append((f"{failure.kind.value}: {line_safe(failure.message, 4000)}{place}", "red"))
+        if failure.comparison is not None:
+            lines += _comparison(failure.comparison)
     for one in judgement.comparisons:
-        console.print(Text(render_comparison(one)), end="")
-    for note in judgement.notes:
-        console.print(Text(f"note: {line_safe(note)}", style="dim"))
-    return buffer.getvalue()
+        if id(one) not in compared:
+            lines += _comparison(one)
+    lines += [(f"note: {line_safe(note, 4000)}", "dim") for note in judgement.notes]
+    return _drawn(lines, None, [], width=100, colour=colour)
 
 
 def render_comparison(one: Comparison) -> str:
-    """Return one output's comparison: the figures, and the map when it is wrong."""
-    lines = []
-    if one.ok and one.stats is not None:
-        stats = one.stats
-        lines.append(
-            f"{one.output}: {stats.compared:,} elements right by {one.rule}; largest error "
-            f"{stats.max_abs:.3g} ({stats.max_ulp:.3g} ulp)"
-        )
-    elif one.stats is not None:
-        lines.append(measured(one, line_safe))
-        lines.append(
-            f"  absolute error: median {one.stats.p50_abs:.3g}, 99 % {one.stats.p99_abs:.3g}, "
-            f"largest {one.stats.max_abs:.3g}; relative {one.stats.max_rel:.3g}; "
-            f"{one.stats.max_ulp:.3g} ulp; rule: {one.rule}"
-        )
-        lines += [f"  {row}" for row in one.map]
-    lines += [f"  hint: {line_safe(hint)}" for hint in one.hints]
-    return "\n".join(lines) + ("\n" if lines else "")
+    """Return one output's comparison as lines: the figures, and the map when it is wrong."""
+    return "".join(f"{text}\n" for text, _ in _comparison(one))
+
+
+def _comparison(one: Comparison) -> list[Line]:
+    name, stats = line_safe(one.output), one.stats
+    if stats is None:
+        return [(f"{name} could not be compared", "")]
+    if one.ok:
+        lines: list[Line] = [
+            (f"{name} is right at {plural(stats.compared, 'element')} compared", "green")
+        ]
+    else:
+        lines = [(measured(one, line_safe), "")]
+    lines.append((f"  {spread(one, line_safe)}", ""))
+    if not one.ok:
+        lines += [(f"  {line_safe(row, 256)}", "") for row in one.map[:64]]
+    return lines + [(f"  hint: {line_safe(hint)}", "") for hint in one.hints]

@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gate.report import comment, jsonfile, junit, sarif, summary
+from gate.report.annotations import annotate
+from gate.report.comment import comment
+from gate.report.console import render_console
+from gate.report.jsonfile import dumps
+from gate.report.junit import junit
+from gate.report.sarif import sarif
+from gate.report.summary import summary
 from gate.result import RunResult
 
 
@@ -22,11 +28,13 @@ class Format:
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        "json": Format(file="result.json", make=jsonfile.dumps),
-        "junit": Format(file="junit.xml", make=junit.junit),
-        "comment": Format(file="comment.md", make=comment.comment),
-        "summary": Format(file="report.md", make=summary.summary),
-        "sarif": Format(file="results.sarif", make=sarif.sarif),
+        "json": Format(file="result.json", make=dumps),
+        "junit": Format(file="junit.xml", make=junit),
+        "comment": Format(file="comment.md", make=comment),
+        "summary": Format(file="report.md", make=summary),
+        "sarif": Format(file="results.sarif", make=sarif),
+        "annotations": Format(file="annotations.txt", make=annotate),
+        "console": Format(file="console.txt", make=render_console),
     }
 )
 """name -> format."""

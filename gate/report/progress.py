@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from gate.report.text import line_safe, log_safe
 
@@ -16,10 +25,10 @@ PLAIN_SECONDS = 10.0
 
 
 class Shows(Protocol):
-    """Something that shows progress."""
+    """Something that shows progress. Not thread-safe: callers take turns."""
 
     def advance(self, op: str, done: int, total: int, failed: int) -> None:
-        """A case of an op is done."""
+        """`done` of `total` cases of an op are done, and `failed` of these failed."""
 
     def end(self, op: str, verdict: str) -> None:
         """An op is done."""
@@ -30,19 +39,27 @@ class Shows(Protocol):
     def __enter__(self) -> Shows: ...
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None: ...  # fmt: skip
+    ) -> None: ...
 
 
-def make_progress(stream: TextIO) -> Shows:
-    """Return what fits the stream."""
-    return _Bar(stream) if stream.isatty() else _Lines(stream)
+def make_progress(stream: TextIO, clock: Callable[[], float] = time.monotonic) -> Shows:
+    """Return a bar for a terminal, lines for anything else.
+
+    clock  seconds, for the lines
+    """
+    return _Bar(stream) if stream.isatty() else _Lines(stream, clock)
 
 
 class _Lines:
-    def __init__(self, stream: TextIO) -> None:
+    """Lines that carry no workflow command; the first of an op comes when it has run a while."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
         self._stream = stream
+        self._clock = clock
         self._last: dict[str, float] = {}
 
     def __enter__(self) -> _Lines:
@@ -52,7 +69,7 @@ class _Lines:
         self._stream.flush()
 
     def advance(self, op: str, done: int, total: int, failed: int) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if now - self._last.setdefault(op, now) >= PLAIN_SECONDS:
             self._last[op] = now
             self._say(f"{op}: {done} of {total} cases, {failed} failed")
@@ -69,12 +86,19 @@ class _Lines:
 
 
 class _Bar:
+    """One bar an op that is running; what is done scrolls away above them."""
+
     def __init__(self, stream: TextIO) -> None:
         self._console = Console(file=stream)
         self._progress = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-            TextColumn("{task.fields[failed]} failed"), console=self._console, transient=True,
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failed]} failed"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
         self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> _Bar:
@@ -87,7 +111,8 @@ class _Bar:
     def advance(self, op: str, done: int, total: int, failed: int) -> None:
         task = self._tasks.get(op)
         if task is None:
-            task = self._tasks[op] = self._progress.add_task(op, total=total, failed=0)
+            name = escape(line_safe(op, 60))
+            task = self._tasks[op] = self._progress.add_task(name, total=total, failed=0)
         self._progress.update(task, completed=done, total=total, failed=failed)
 
     def end(self, op: str, verdict: str) -> None:
@@ -97,4 +122,4 @@ class _Bar:
         self.note(f"{op}: {verdict}")
 
     def note(self, text: str) -> None:
-        self._console.print(line_safe(text), markup=False, highlight=False)
+        self._console.print(line_safe(text), markup=False, highlight=False, soft_wrap=True)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from typing import assert_never
 
-from gate.errors import ExitCode
-from gate.judge.model import BenchmarkVerdict, Comparison, Verdict
-from gate.report.text import number, plural, shell_quoted
+from gate.judge.model import BenchmarkVerdict, Comparison, FailureKind, Verdict
+from gate.report.text import apart, number, plural
 from gate.result import Finding, KernelReport, OpReport, RunResult
 
 Mark = Callable[[str], str]
 """Makes untrusted text safe for one kind of report."""
-DEFAULT_IMAGE = "ghcr.io/org/kernel-gate:v1"
-"""Image in the `docker run` line when none is said."""
+ORACLES = ("KernelBench", "TritonBench", "GEAK")
+"""Benchmarks whose names are words of ours."""
+ORIGINS = ("introduced", "already there")
+"""Origins that are words of ours."""
+_SEVERITY = list(Verdict)
+_CONDITION = re.compile(r"fails (exactly|only) when (.+?)( \(\d+ of \d+ such cases\))?", re.DOTALL)
+
+
+# --- the vocabulary -----------------------------------------------------------------------------
 
 
 def meaning(verdict: Verdict) -> str:
@@ -22,7 +30,7 @@ def meaning(verdict: Verdict) -> str:
         case Verdict.ILLUSION:
             return "wrong, though a published benchmark's check passes it"
         case Verdict.BROKEN:
-            return "wrong, and the published benchmarks' checks see it too"
+            return "wrong"
         case Verdict.IMPRECISE:
             return "loses digits or overflows in its internals"
         case Verdict.CRASH:
@@ -30,135 +38,225 @@ def meaning(verdict: Verdict) -> str:
         case Verdict.HANG:
             return "does not end"
         case Verdict.FLAKY:
-            return "failed once and not again"
+            return "failed, and the same case did not fail again"
         case Verdict.UNDECIDED:
-            return "could not be decided"
+            return "could not be judged"
         case Verdict.NOT_EXERCISED:
-            return "was never launched"
+            return "was never launched by the cases of its op"
         case Verdict.VACUOUS:
-            return "no element was compared"
+            return "ran, but no element was compared"
         case Verdict.UNMATCHED:
-            return "no op schema covers it"
+            return "has no op schema"
         case Verdict.PASS:
-            return "every output was explained"
+            return "ran, and every output was explained"
     assert_never(verdict)
 
 
+def next_step(verdict: Verdict) -> str:
+    """Return what the author can do about a kernel that is neither wrong nor passed."""
+    match verdict:
+        case Verdict.UNDECIDED:
+            return "mend what the notes name; until then the gate cannot vouch for the kernel"
+        case Verdict.NOT_EXERCISED:
+            return (
+                "see whether the launcher falls back to torch, or let the schema's entry reach "
+                "this kernel"
+            )
+        case Verdict.VACUOUS:
+            return "let the schema's dims allow sizes above 0"
+        case Verdict.UNMATCHED:
+            return "add an op schema that names it under `kernels`"
+        case _:
+            return ""
+
+
+def does(kind: FailureKind) -> str:
+    """Return what a kernel with such a failure does, as the predicate of a sentence."""
+    match kind:
+        case FailureKind.WRONG_VALUE:
+            return "returns wrong values"
+        case FailureKind.IMPRECISE:
+            return "loses precision"
+        case FailureKind.NONFINITE:
+            return "returns NaN or Inf where the reference is finite"
+        case FailureKind.SWALLOWED:
+            return "swallows NaN"
+        case FailureKind.UNWRITTEN:
+            return "leaves a part of its output unwritten"
+        case FailureKind.WRONG_SHAPE:
+            return "returns the wrong shape"
+        case FailureKind.WRONG_DTYPE:
+            return "returns the wrong dtype"
+        case FailureKind.WRONG_RETURN:
+            return "returns the wrong thing"
+        case FailureKind.MUTATED:
+            return "changes an input that it may only read"
+        case FailureKind.OOB_WRITE:
+            return "writes outside its tensors"
+        case FailureKind.OOB_READ:
+            return "reads outside its tensors"
+        case FailureKind.INT_WRAP:
+            return "computes an offset that wraps in 32 bits"
+        case FailureKind.RACE:
+            return "has a data race"
+        case FailureKind.UNSTABLE:
+            return "gives other bits when run again on the same inputs"
+        case FailureKind.GRID:
+            return "asks for a launch grid that the device does not allow"
+        case FailureKind.COMPILE:
+            return "does not compile"
+        case FailureKind.RAISED:
+            return "raises an exception"
+        case FailureKind.NOT_RAISED:
+            return "accepts what its schema says that it must refuse"
+        case FailureKind.DIED:
+            return "kills its process"
+        case FailureKind.HUNG:
+            return "does not end within its time limit"
+        case FailureKind.PROPERTY:
+            return "breaks a property that its schema declares"
+    assert_never(kind)
+
+
+# --- what belongs together ----------------------------------------------------------------------
+
+
+def ranked(result: RunResult) -> list[KernelReport]:
+    """Return the kernels, what a reader needs first in front: those that block, then the rest."""
+    blocking = {kernel.kernel for kernel in result.blocking}
+    return sorted(
+        result.kernels,
+        key=lambda k: (k.kernel not in blocking, _SEVERITY.index(k.verdict), k.kernel),
+    )
+
+
 def ops_of(result: RunResult, kernel: KernelReport) -> list[OpReport]:
-    """Return the reports of the ops that cover a kernel."""
-    return [op for op in result.ops if op.op in kernel.ops]
+    """Return the reports of the ops that cover a kernel, the worst first."""
+    covering = [op for op in result.ops if op.op in kernel.ops]
+    return sorted(covering, key=lambda op: _SEVERITY.index(op.verdict))
 
 
 def all_findings(result: RunResult) -> list[tuple[OpReport, Finding]]:
-    """Return every finding with its op, in order of the report."""
-    return [(op, finding) for op in result.ops for finding in op.findings]
+    """Return every finding with its op, the worst op first."""
+    ops = sorted(result.ops, key=lambda op: _SEVERITY.index(op.verdict))
+    return [(op, finding) for op in ops for finding in op.findings]
 
 
 def kernel_name(kernel: str) -> str:
-    """Return a kernel id's function."""
+    """Return the function of a kernel id.
+
+    >>> kernel_name("ops/softmax.py::softmax_kernel")
+    'softmax_kernel'
+    """
     return kernel.rpartition("::")[2] or kernel
 
 
-def headline(result: RunResult, mark: Mark) -> str:
-    """Return one sentence: what is blocked and why, or that nothing is."""
-    bad = [k for k in result.kernels if k.verdict.is_defect]
-    open_ones = [
-        k for k in result.kernels if not k.verdict.is_defect and k.verdict is not Verdict.PASS
+# --- parts of sentences -------------------------------------------------------------------------
+
+
+def known(word: str, words: tuple[str, ...], mark: Mark) -> str:
+    """Return a word as it is when it is one of ours, else marked."""
+    return word if word in words else mark(word)
+
+
+def when(finding: Finding, mark: Mark) -> str:
+    """Return under what condition a finding shows: ` exactly when ...`, ` for example at ...`."""
+    condition = finding.diagnosis.condition
+    told = _CONDITION.fullmatch(condition)
+    if told:
+        return f" {told[1]} when {mark(told[2])}"
+    if condition:
+        return f" ({mark(condition)})"
+    gist = case_gist(finding.case)
+    return f", for example at {mark(gist)}" if gist else ""
+
+
+def case_gist(case: str) -> str:
+    """Return the dims and dtypes of a case text, without the rest.
+
+    >>> case_gist("softmax[B=1 H=513; T=float16; x=row_gap/normal; seed=9f3c01]")
+    'B=1 H=513 T=float16'
+    """
+    inner = case.partition("[")[2]
+    sections = [section.strip() for section in inner.split(";")[:2]]
+    return " ".join(section for section in sections if section not in ("", "-"))
+
+
+def statement(finding: Finding, mark: Mark) -> str:
+    """Return a finding in one or two sentences: where it is wrong and by how much."""
+    compared = finding.comparison
+    if compared is None or compared.stats is None or not compared.stats.wrong:
+        return mark(finding.message)
+    return measured(compared, mark)
+
+
+def measured(compared: Comparison, mark: Mark) -> str:
+    """Return how wrong one output is."""
+    stats = compared.stats
+    if stats is None:
+        return f"{mark(compared.output)} could not be compared."
+    total = max(math.prod(compared.shape), stats.wrong)
+    where = f": {mark(compared.pattern)}" if compared.pattern else ""
+    index = ", ".join(str(i) for i in stats.worst)
+    place = f" at [{index}]" if index else ""
+    got, expected = apart(stats.worst_out, stats.worst_ref)
+    allowed = ""
+    if math.isfinite(stats.worst_allowed) and stats.worst_allowed > 0:
+        allowed = f", allowed error {number(stats.worst_allowed, 2)}"
+    return (
+        f"{mark(compared.output)} is wrong at {stats.wrong:,} of {plural(total, 'element')}"
+        f"{where}. Worst{place}: got {got}, expected {expected}{allowed}."
+    )
+
+
+def spread(compared: Comparison, mark: Mark) -> str:
+    """Return the error statistics of one output in one line, empty when nothing was compared."""
+    stats = compared.stats
+    if stats is None:
+        return ""
+    parts = [
+        f"absolute error: median {number(stats.p50_abs, 3)}, 99 % {number(stats.p99_abs, 3)}, "
+        f"largest {number(stats.max_abs, 3)}",
+        f"relative {number(stats.max_rel, 3)}",
+        f"{number(stats.max_ulp, 3)} ulp",
     ]
-    match result.exit_code:
-        case ExitCode.BLOCKED if bad:
-            return _blocked(result, bad, mark)
-        case ExitCode.BLOCKED if result.relaxed:
-            return f"Blocked: the change relaxes the gate ({plural(len(result.relaxed), 'place')})."
-        case ExitCode.BLOCKED:
-            return f"Blocked: {plural(len(open_ones), 'changed kernel')} without an op schema."
-        case ExitCode.UNDECIDED if result.interrupted:
-            return "Not decided: the run was cut short."
-        case ExitCode.UNDECIDED:
-            first = next(k for k in open_ones if k.verdict is not Verdict.UNMATCHED)
-            return (
-                f"Not decided: {mark(kernel_name(first.kernel))} {meaning(first.verdict)}"
-                f"{_more(len(open_ones) - 1)}."
-            )
-    if not result.kernels:
-        return "Nothing to gate: no Triton kernel changed."
-    return _passed(result, bad, mark)
+    if stats.nonfinite:
+        parts.append(f"{stats.nonfinite:,} not finite")
+    if stats.swallowed:
+        parts.append(f"{stats.swallowed:,} swallow NaN")
+    if compared.rule:
+        parts.append(f"rule {mark(compared.rule)}")
+    return "; ".join(parts)
 
 
-def _blocked(result: RunResult, bad: list[KernelReport], mark: Mark) -> str:
-    kernel = bad[0]
-    findings = [f for op in ops_of(result, kernel) for f in op.findings]
-    why = meaning(kernel.verdict)
-    if findings:
-        finding = findings[0]
-        condition = finding.diagnosis.condition
-        why = f"{finding.kind.value}" + (f", {mark(condition)}" if condition else "")
-    return f"Blocked: {mark(kernel_name(kernel.kernel))}: {why}{_more(len(bad) - 1)}."
+def benchmark_words(benchmark: BenchmarkVerdict, mark: Mark) -> str:
+    """Return what one published benchmark's check says, as run here."""
+    name = known(benchmark.oracle, ORACLES, mark)
+    if benchmark.passed is None:
+        return f"{name}'s check: not run"
+    word = "passes" if benchmark.passed else "fails"
+    count = benchmark.passed_draws if benchmark.passed else benchmark.draws - benchmark.passed_draws
+    return f"{name}'s check: {word} {count} of {benchmark.draws}"
 
 
-def _more(count: int) -> str:
-    return f" (and {plural(count, 'more kernel')})" if count > 0 else ""
+def deceived(op: OpReport, mark: Mark) -> list[str]:
+    """Return the benchmarks whose checks pass an op, as measured."""
+    return [known(b.oracle, ORACLES, mark) for b in op.benchmarks if b.passed]
 
 
-def _passed(result: RunResult, bad: list[KernelReport], mark: Mark) -> str:
-    passed = [k for k in result.kernels if k.verdict is Verdict.PASS]
-    cases = sum(op.counts.ran for op in result.ops)
-    text = f"Passed: {plural(len(passed), 'changed kernel')}, {plural(cases, 'case')}"
-    loose = len([k for k in result.kernels if k.verdict is Verdict.UNMATCHED])
-    if loose:
-        text += f"; {plural(loose, 'changed kernel')} without an op schema"
-    if bad:
-        text += f"; {plural(len(bad), 'defect')} that the policy lets through"
-    return text + "."
-
-
-def device_line(result: RunResult) -> str:
+def device_words(result: RunResult, mark: Mark) -> str:
     """Return where the kernels ran."""
     match result.info.device:
         case "":
-            return "no kernel was run"
+            return "nowhere: no kernel was run"
         case "interpreter":
             return "on the CPU, in Triton's interpreter"
+        case "cuda":
+            return f"on {mark(result.info.device_name or 'a GPU')}"
         case device:
-            return f"on {device} ({result.info.device_name})"
+            return f"on {mark(device)}"
 
 
-def measured(stats_of: Comparison, mark: Mark) -> str:
-    """Return how wrong one output is, in one sentence."""
-    stats = stats_of.stats
-    if stats is None:
-        return f"{mark(stats_of.output)} could not be compared"
-    where = ", ".join(str(i) for i in stats.worst)
-    total = stats.compared + stats.nonfinite + stats.swallowed
-    text = (
-        f"{mark(stats_of.output)} ({stats_of.dtype}, {list(stats_of.shape)}): "
-        f"{stats.wrong:,} of {max(total, stats.wrong):,} elements are wrong; "
-        f"worst at [{where}]: got {number(stats.worst_out)}, "
-        f"expected {number(stats.worst_ref)}, allowed error {number(stats.worst_allowed)}"
-    )
-    if stats_of.pattern:
-        text += f". Where: {mark(stats_of.pattern)}"
-    return text
-
-
-def benchmark_words(benchmark: BenchmarkVerdict) -> str:
-    """Return what one published benchmark's check says, as run here."""
-    if benchmark.passed is None:
-        return f"{benchmark.oracle}: not run"
-    word = "passes" if benchmark.passed else "fails"
-    return f"{benchmark.oracle}'s check {word} ({benchmark.passed_draws} of {benchmark.draws})"
-
-
-def replay_command(finding: Finding, inputs: str = "") -> str:
-    """Return the line that replays a finding with kernel-gate installed."""
-    pin = f" --inputs {inputs}" if inputs else ""
-    return f"kernel-gate replay{pin} {shell_quoted(finding.case)}"
-
-
-def docker_command(finding: Finding, device: str, image: str = DEFAULT_IMAGE) -> str:
-    """Return the line that replays a finding with docker alone."""
-    gpu = " --gpus all" if device == "cuda" else ""
-    return (
-        f'docker run --rm{gpu} -v "$PWD:/work" {image} replay --device {device or "auto"} '
-        f"{shell_quoted(finding.case)}"
-    )
+def case_count(result: RunResult) -> int:
+    """Return the cases that ran."""
+    return sum(op.counts.ran for op in result.ops)

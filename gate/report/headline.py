@@ -1,0 +1,98 @@
+"""The first sentence of every report: what is blocked and why, or that nothing is."""
+
+from __future__ import annotations
+
+from gate.errors import ExitCode
+from gate.judge.model import Verdict
+from gate.report.text import listed, plural
+from gate.report.words import (
+    Mark,
+    case_count,
+    deceived,
+    does,
+    kernel_name,
+    meaning,
+    ops_of,
+    ranked,
+    when,
+)
+from gate.result import KernelReport, RunResult
+
+
+def headline(result: RunResult, mark: Mark) -> str:
+    """Return the verdict of a run in one sentence."""
+    match result.exit_code:
+        case ExitCode.BLOCKED:
+            return f"Blocked: {_blocked(result, mark)}"
+        case ExitCode.UNDECIDED:
+            return f"Not decided: {_undecided(result, mark)}"
+        case _:
+            return _let_through(result, mark)
+
+
+def _blocked(result: RunResult, mark: Mark) -> str:
+    blocking = [kernel for kernel in ranked(result) if kernel in result.blocking]
+    if not blocking:
+        places = plural(len(result.relaxed), "place")
+        return f"the change relaxes what the gate demands, in {places}, and the policy forbids it."
+    first, rest = blocking[0], blocking[1:]
+    if first.verdict is Verdict.UNMATCHED:
+        more = f" (nor {plural(len(rest), 'more changed kernel')})" if rest else ""
+        return (
+            f"no op schema covers {mark(kernel_name(first.kernel))}{more}, "
+            "and the policy asks for one."
+        )
+    more = f"; {plural(len(rest), 'more kernel')} blocked" if rest else ""
+    return f"{defect(result, first, mark)}{more}."
+
+
+def defect(result: RunResult, kernel: KernelReport, mark: Mark) -> str:
+    """Return what is wrong with a kernel, as a clause without a full stop."""
+    told = [(op, finding) for op in ops_of(result, kernel) for finding in op.findings]
+    if not told:
+        return f"{mark(kernel_name(kernel.kernel))} {meaning(kernel.verdict)}"
+    op, finding = next((pair for pair in told if pair[1].kernel == kernel.kernel), told[0])
+    text = f"{mark(kernel_name(finding.kernel))} {does(finding.kind)}{when(finding, mark)}"
+    if kernel.verdict is Verdict.FLAKY:
+        return f"{text}, but not every time"
+    if kernel.verdict is Verdict.ILLUSION:
+        names = [f"{oracle}'s" for oracle in deceived(op, mark)]
+        if names:
+            word = "check passes" if len(names) == 1 else "checks pass"
+            text += f", though {listed(names)} {word} it"
+    return text
+
+
+def _undecided(result: RunResult, mark: Mark) -> str:
+    if result.interrupted:
+        ran, planned = case_count(result), sum(op.counts.planned for op in result.ops)
+        failed = sum(op.counts.failed for op in result.ops)
+        so_far = "nothing that ran was wrong" if not failed else f"{failed:,} failed"
+        after = f"after {ran:,} of {plural(planned, 'case')}; {so_far}" if ran else "before a case"
+        return f"the run was cut short {after}."
+    unsettled = [k for k in ranked(result) if k.verdict.is_unsettled]
+    first = unsettled[0]
+    notes = [note for op in ops_of(result, first) for note in op.notes]
+    why = f": {mark(notes[0])}" if notes else ""
+    more = f"; {plural(len(unsettled) - 1, 'more kernel')} not decided" if unsettled[1:] else ""
+    return f"{mark(kernel_name(first.kernel))} {meaning(first.verdict)}{why}{more}."
+
+
+def _let_through(result: RunResult, mark: Mark) -> str:
+    if not result.kernels:
+        return "Nothing to gate: no Triton kernel changed."
+    bad = [kernel for kernel in ranked(result) if kernel.verdict.is_defect]
+    if bad and "new" in result.policy.fail_on:
+        return f"Passed: nothing new is wrong; {defect(result, bad[0], mark)}, as on the base."
+    if bad:
+        return f"Wrong, but not blocked by the policy: {defect(result, bad[0], mark)}."
+    passed = sum(kernel.verdict is Verdict.PASS for kernel in result.kernels)
+    loose = len(result.kernels) - passed
+    if not passed:
+        return f"Nothing was checked: no op schema covers the {_changed(loose)}."
+    text = f"Passed: {_changed(passed)}, {plural(case_count(result), 'case')}"
+    return f"{text}; {_changed(loose)} without an op schema." if loose else f"{text}."
+
+
+def _changed(count: int) -> str:
+    return plural(count, "changed kernel")
