@@ -21,23 +21,18 @@ from gate.case.layouts import layouts_for
 from gate.case.model import ArgChoice, Case, TensorChoice
 from gate.case.text import format_case
 from gate.errors import CaseTextError
-from gate.judge.conditions import (
-    Atom,
-    Condition,
-    exact_conditions,
-    make_atoms,
-    wider_and_narrower,
-)
+from gate.judge.conditions import Condition
 from gate.judge.factors import Factors, JudgedCase, factors_of
+from gate.judge.separate import rivals
 from gate.schema.model import OpSchema
 
 EXTENTS = (1, 2, 3, 7, 16, 17, 32, 48, 64, 65, 100, 128, 129, 256, 257, 384, 512, 513, 1024, 1025)
 """Extents that are tried for a dim."""
 GROWTH = 2
 """A candidate's extent is at most this many times the largest that was run: cost stays alike."""
-RIVALS = 60
+RIVALS = 120
 """Rival conditions that are considered, simplest first."""
-RIVAL_COST = 2.5
+RIVAL_COST = 3.5
 """A rival this much costlier than the simplest is not worth a run."""
 SHARPNESS = 1.5
 """How fast a condition gets unlikely with its cost."""
@@ -67,30 +62,23 @@ def ask(
     failed = np.asarray([entry.failed for entry in judged])
     passing = [entry.case for entry in judged if not entry.failed]
     options = _legal(schema, _candidates(schema, failing, passing, tiles), cases)
-    atoms = make_atoms(held, failed, tiles) if passing else []
-    rivals = _rivals(atoms, held, failed) if passing else []
-    if not rivals:
+    open_ones = _likely(rivals(held, failed, tiles)) if passing else []
+    if not open_ones:
         return tuple(case for case, _ in options[:count])
-    return _most_telling(options, rivals, count)
+    return _most_telling(options, open_ones, count)
 
 
-def _rivals(atoms: list[Atom], held: list[Factors], failed: Answers) -> list[Condition]:
-    """Return what the cases at hand leave open: likely conditions, and the likeliest one's
-    narrower and wider kin."""
-    found = exact_conditions(atoms, held, failed)
-    if not found:
-        return []
-    near = [c for c in found[:RIVALS] if c.cost <= found[0].cost + RIVAL_COST]
-    return near + wider_and_narrower(found[0], atoms, held, failed)[:RIVALS]
+def _likely(found: list[Condition]) -> list[Condition]:
+    return [c for c in found if c.cost <= found[0].cost + RIVAL_COST][:RIVALS] if found else []
 
 
 def _most_telling(
-    options: list[tuple[Case, Factors]], rivals: list[Condition], count: int
+    options: list[tuple[Case, Factors]], found: list[Condition], count: int
 ) -> tuple[Case, ...]:
-    weights = np.exp([-SHARPNESS * rival.cost for rival in rivals])
+    weights = np.exp([-SHARPNESS * rival.cost for rival in found])
     weights = weights / weights.sum()
-    answers = [np.asarray([r.holds(f) for r in rivals]) for _, f in options]
-    groups = np.zeros(len(rivals), dtype=np.int64)
+    answers = [np.asarray([r.holds(f) for r in found]) for _, f in options]
+    groups = np.zeros(len(found), dtype=np.int64)
     chosen: list[Case] = []
     while len(chosen) < count and answers:
         gains = [_gain(groups, answer, weights) for answer in answers]

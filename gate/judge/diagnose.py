@@ -14,18 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gate.judge.causes import Clues, find_cause
-from gate.judge.conditions import (
-    Condition,
-    exact_conditions,
-    make_atoms,
-    necessary_conditions,
-)
+from gate.judge.conditions import Condition
 from gate.judge.factors import JudgedCase, factors_of
 from gate.judge.model import Failure
+from gate.judge.separate import separations
 from gate.schema.model import OpSchema
-
-ENOUGH = 4
-"""Cases needed before a condition is called exact: fewer are separated by anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +70,9 @@ def _condition(
 ) -> tuple[str, bool, Condition | None]:
     failed = np.asarray([entry.failed for entry in judged], dtype=bool)
     count, total = int(failed.sum()), len(failed)
-    if count == 0:
-        return "", False, None
     if count == total:
         return ("fails on every case" if total > 1 else ""), total > 1, None
-    held = factors_of(schema, [entry.case for entry in judged])
-    atoms = make_atoms(held, failed, tiles)
-    exact = exact_conditions(atoms, held, failed)
-    if exact and total >= ENOUGH:
-        return f"fails exactly when {exact[0]}", True, exact[0]
-    partly = necessary_conditions(atoms, held, failed)
-    if partly:
-        condition, bad, seen = partly[0]
-        if bad == seen:
-            return f"fails only when {condition} ({bad} of {bad} such cases)", False, condition
-        words = f"fails only when {condition} ({bad} of {seen} such cases)"
-        return words, False, condition
-    return "", False, None
+    found = separations(factors_of(schema, [entry.case for entry in judged]), failed, tiles)
+    if not found:
+        return "", False, None
+    return str(found[0]), found[0].exact, found[0].condition

@@ -12,6 +12,9 @@ from gate.case.layouts import is_contiguous
 from gate.case.model import Case, DtypeScalar
 from gate.schema.model import OpSchema
 
+FILL_OF = "fill of "
+"""How the fill of an arg is named among the words."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factors:
@@ -95,7 +98,7 @@ def _scalar(
 def _tensor(arg: BoundTensor, words: dict[str, str], flags: dict[str, bool]) -> None:
     name = arg.name
     if arg.fill:
-        words[f"fill of {name}"] = arg.fill.split("(")[0]
+        words[f"{FILL_OF}{name}"] = arg.fill.split("(")[0]
     place = arg.place
     if place is None:
         return
