@@ -65,6 +65,8 @@ def names_kernel(pattern: str, kernel: str) -> bool:
     A dotted module names the file of that module wherever its packages lie in the tree:
     `a.b::k` is `a/b.py::k`, `src/a/b.py::k`, `a/b/__init__.py::k`.
     """
+    if pattern == kernel:
+        return True
     module, _, name = pattern.partition("::")
     file, _, function = kernel.partition("::")
     if not name:
@@ -81,22 +83,24 @@ def names_kernel(pattern: str, kernel: str) -> bool:
 
 
 def check_kernels(schemas: Iterable[OpSchema], index: HasKernels) -> None:
-    """Refuse schemas whose written ids or globs name no kernel.
+    """Refuse schemas that gate nothing: an id or glob, written or by default, names no kernel.
 
     Raises
         SchemaError  with each such id and the nearest kernel
     """
     problems = []
     for schema in schemas:
-        for position, pattern in enumerate(schema.kernels):
+        for position, pattern in enumerate(patterns(schema)):
             if not any(names_kernel(pattern, kernel) for kernel in index.kernels):
-                problems.append(
-                    Problem(
-                        file=schema.file, line=schema.line, path=f"$.kernels[{position}]",
-                        what=f"{pattern!r} names no kernel of the tree"
-                        f"{did_you_mean(pattern, index.kernels)}",
+                near = did_you_mean(pattern, index.kernels)
+                what = f"{pattern!r} names no kernel of the tree{near}"
+                path = f"$.kernels[{position}]"
+                if not schema.kernels:
+                    path = "$.kernels"
+                    what = (
+                        f"the default {pattern!r} names no kernel{near}; name those that it gates"
                     )
-                )  # fmt: skip
+                problems.append(Problem(file=schema.file, line=schema.line, path=path, what=what))
     if problems:
         raise SchemaError(problems)
 
@@ -105,7 +109,7 @@ def _nearest(schemas: Sequence[OpSchema], kernel: str) -> str:
     """Say which op comes nearest to a kernel: the same file, else the most alike id."""
     file = kernel.partition("::")[0]
     written = {pattern: schema for schema in schemas for pattern in patterns(schema)}
-    same = [p for p in written if p.partition("::")[0] == file]
+    same = [p for p in written if names_kernel(f"{p.partition('::')[0]}::*", f"{file}::_")]
     close = same or difflib.get_close_matches(kernel, list(written), n=1, cutoff=0.5)
     if not close:
         return ""

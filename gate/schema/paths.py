@@ -17,7 +17,7 @@ def glob_match(path: str, pattern: str) -> bool:
     return _compiled(pattern).fullmatch(path) is not None
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=8192)
 def _compiled(pattern: str) -> re.Pattern[str]:
     out = []
     i = 0

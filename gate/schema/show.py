@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import assert_never
 
 from gate.schema.match import patterns
 from gate.schema.model import (
+    Assignment,
     Compare,
     CompareKind,
     Dim,
+    DimKind,
     Domain,
     DtypeTolerance,
+    Grad,
+    Live,
     OpSchema,
     Return,
     ScalarArg,
@@ -21,92 +27,130 @@ from gate.schema.model import (
 
 
 def render(schema: OpSchema) -> str:
-    """Return an op as text, a fact a line."""
+    """Return an op as text, a fact a line: what the gate will do, defaults included."""
     return "\n".join(_lines(schema)) + "\n"
 
 
 def _lines(schema: OpSchema) -> Iterator[str]:
     yield f"op {schema.op}  ({schema.file}:{schema.line})"
-    yield f"  entry      {schema.entry.text}"
-    yield f"  gates      {', '.join(patterns(schema))}"
-    yield f"  reference  {schema.reference.text if schema.reference else 'none'}"
-    for dim in schema.dims:
-        yield f"  dim        {_dim(dim)}"
+    yield f"  entry        {schema.entry.text}{_arguments(schema)}"
+    yield f"  gates        {', '.join(patterns(schema))}"
+    reference = schema.reference.text if schema.reference else "none: judged by its properties"
+    yield f"  reference    {reference}"
     if schema.group is not None:
         g = schema.group
-        yield f"  dim        ...: {g.rank_lo} to {g.rank_hi} axes of {g.lo}..{g.hi}"
+        yield f"  dims         ...: {g.rank_lo} to {g.rank_hi} axes of {g.lo}..{g.hi}"
+    for dim in schema.dims:
+        yield f"  dim          {_dim(dim)}"
     for name, dtypes in schema.dtypes:
-        yield f"  dtype      {name}: {', '.join(dtypes)}"
+        yield f"  dtype        {name}: {', '.join(dtypes)}"
     for arg in schema.args:
-        yield f"  arg        {_tensor(arg) if isinstance(arg, TensorArg) else _scalar(arg)}"
+        yield f"  arg          {_tensor(arg) if isinstance(arg, TensorArg) else _scalar(arg)}"
     for ret in schema.returns:
-        yield f"  return     {_return(ret)}"
+        yield f"  return       {_return(ret)}"
+    if not schema.returns:
+        yield "  return       None"
+    yield from _rules(schema)
+
+
+def _rules(schema: OpSchema) -> Iterator[str]:
     for expr in schema.where:
-        yield f"  where      {expr.text}"
+        yield f"  where        {expr.text}"
     for error, conditions in schema.raises:
-        yield f"  raises     {error} when {' or '.join(e.text for e in conditions)}"
+        yield f"  raises       {error} when {' or '.join(e.text for e in conditions)}"
     for expr in schema.properties:
-        yield f"  property   {expr.text}"
+        yield f"  property     {expr.text}"
     if schema.grad is not None:
-        yield f"  gradients  of {', '.join(schema.grad.args)}"
-    yield f"  tolerance  {_tolerance(schema.tolerance)}"
-    yield f"  nonfinite  {schema.nonfinite}"
-    yield f"  repeatable {_repeatable(schema)}"
+        yield f"  gradients    {_grad(schema.grad)}"
+    yield f"  tolerance    {_tolerance(schema.tolerance)}"
+    yield f"  nonfinite    {schema.nonfinite}: {_NONFINITE[schema.nonfinite]}"
+    yield f"  repeatable   {_repeatable(schema)}"
     if schema.independent:
-        yield f"  independent {', '.join(schema.independent)}"
-    point = ", ".join(f"{name}={value}" for name, value in schema.benchmark)
-    yield f"  benchmark  {point or 'the defaults'}"
-    if schema.cases:
-        yield f"  cases      {len(schema.cases)} named points"
+        yield f"  independent  {', '.join(schema.independent)}"
+    yield f"  benchmark    {_point(schema.benchmark) or 'the largest power of two <= 256 of each dim'}"
+    for case in schema.cases:
+        yield f"  case         {case if isinstance(case, str) else _point(case)}"
+
+
+_NONFINITE = {
+    "note": "NaN and Inf are fed; NaN where the reference is finite fails, a swallowed one is noted",
+    "strict": "NaN and Inf are fed; NaN where the reference is finite fails, and a swallowed one",
+    "off": "no NaN and no Inf is fed",
+}
+
+
+def _arguments(schema: OpSchema) -> str:
+    """Spell out what a call without parentheses passes."""
+    if schema.entry.args is not None:
+        return ""
+    return f"  with ({', '.join(arg.name for arg in schema.args)})"
 
 
 def _dim(dim: Dim) -> str:
-    if dim.range is not None:
-        step = f", multiples of {dim.multiple_of.text}" if dim.multiple_of else ""
-        tiles = f", tiles {', '.join(map(str, dim.tile))}" if dim.tile else ""
-        return f"{dim.name}: {dim.range.lo.text}..{dim.range.hi.text}{step}{tiles}"
-    if dim.derived is not None:
-        return f"{dim.name} = {dim.derived.text}"
-    return f"{dim.name}: {', '.join(map(str, dim.choices))}"
+    match dim.kind:
+        case DimKind.RANGE:
+            assert dim.range is not None
+            step = f", multiples of {dim.multiple_of.text}" if dim.multiple_of else ""
+            tiles = f", tiles {', '.join(map(str, dim.tile))}" if dim.tile else ""
+            return f"{dim.name}: {dim.range.lo.text}..{dim.range.hi.text}{step}{tiles}"
+        case DimKind.DERIVED:
+            return f"{dim.name} = {dim.derived.text if dim.derived else ''}"
+        case DimKind.FIXED:
+            return f"{dim.name} = {dim.choices[0]}"
+        case DimKind.CHOICES:
+            return f"{dim.name}: one of {', '.join(map(str, dim.choices))}"
+    assert_never(dim.kind)
 
 
 def _tensor(arg: TensorArg) -> str:
-    axes = ["..."] if arg.group else []
-    axes += [expr.text for expr in arg.shape or ()]
-    shape = f"[{', '.join(axes)}]" if arg.shape is not None or arg.group else "[as made]"
-    words = [f"{arg.name}: tensor {shape} of {arg.dtype.text}", f"io {arg.io.value}"]
+    words = [f"{arg.name}: tensor {_shape(arg, 'as made')} of {arg.dtype.text}"]
+    words.append(f"io {arg.io.value}")
     words.append(f"layouts {arg.layouts.value}")
     words.append(f"made by {arg.make.text}" if arg.make else _values(arg.values))
     if arg.optional:
         words.append("may be None")
     if arg.broadcast:
-        words.append("broadcasts")
+        axes = "any axis" if arg.broadcast is True else ", ".join(arg.broadcast)
+        words.append(f"broadcasts along {axes}")
     if arg.list_lo is not None:
-        words.append(f"a list of {arg.list_lo} to {arg.list_hi}")
+        vary = f" that vary in {', '.join(arg.vary)}" if arg.vary else ""
+        words.append(f"a list of {arg.list_lo} to {arg.list_hi}{vary}")
     if arg.live is not None:
-        words.append("has dead elements")
+        words.append(_live(arg.live))
     if arg.on_cpu:
         words.append("stays on the host")
     return "; ".join(words)
 
 
+def _shape(item: TensorArg | Return, undeclared: str) -> str:
+    if item.shape is None and not item.group:
+        return f"[{undeclared}]"
+    axes = ["..."] if item.group else []
+    return f"[{', '.join([*axes, *(expr.text for expr in item.shape or ())])}]"
+
+
+def _live(live: Live) -> str:
+    if live.by_reference:
+        return "dead where the reference ignores it"
+    rows = [f"live along {dim} up to {expr.text}" for dim, expr in live.lengths]
+    return ", ".join(rows)
+
+
 def _scalar(arg: ScalarArg) -> str:
     words = [f"{arg.name}: {arg.type}"]
-    words.append(f"made by {arg.make.text}" if arg.make else _values(arg.values))
+    if arg.make is not None:
+        words.append(f"made by {arg.make.text}")
+    elif arg.type == "bool" and arg.values.domain is Domain.ANY:
+        words.append("False or True")
+    else:
+        words.append(_values(arg.values))
     if arg.optional:
         words.append("may be None")
     return "; ".join(words)
 
 
 def _values(values: Values) -> str:
-    words: str = {
-        Domain.ANY: "any value",
-        Domain.CHOICES: f"one of {', '.join(map(str, values.choices))}",
-        Domain.PROBABILITIES: "rows that sum to 1",
-        Domain.NONEMPTY: "rows with a True",
-        Domain.OFFSETS: f"offsets up to {values.offsets.text if values.offsets else ''}",
-        Domain.RANGE: f"{values.range.lo.text}..{values.range.hi.text}" if values.range else "",
-    }[values.domain]
+    words = _domain(values)
     if values.also:
         words += f", also {', '.join(map(str, values.also))}"
     if values.exclude:
@@ -116,20 +160,40 @@ def _values(values: Values) -> str:
     return words
 
 
+def _domain(values: Values) -> str:
+    match values.domain:
+        case Domain.ANY:
+            return "any finite value"
+        case Domain.CHOICES:
+            return f"one of {', '.join(map(str, values.choices))}"
+        case Domain.PROBABILITIES:
+            return "rows that sum to 1"
+        case Domain.NONEMPTY:
+            return "rows with a True"
+        case Domain.OFFSETS:
+            each = f"{values.each.lo.text}..{values.each.hi.text}" if values.each else "0.."
+            total = values.offsets.text if values.offsets else ""
+            return f"offsets from 0 to {total} in steps of {each}"
+        case Domain.RANGE:
+            return f"{values.range.lo.text}..{values.range.hi.text}" if values.range else ""
+    assert_never(values.domain)
+
+
 def _return(ret: Return) -> str:
     if ret.is_arg:
         return f"{ret.name}: the very tensor {ret.is_arg}"
     if ret.never:
         return f"{ret.name}: None"
-    axes = ["..."] if ret.group else []
-    axes += [expr.text for expr in ret.shape or ()]
-    shape = f"[{', '.join(axes)}]" if ret.shape is not None or ret.group else "[as the reference]"
     dtype = ret.dtype.text if ret.dtype else "?"
-    words = [f"{ret.name}: {shape} of {dtype}", _compare(ret.compare)]
+    words = [f"{ret.name}: {_shape(ret, 'as the reference')} of {dtype}", _compare(ret.compare)]
+    if ret.order_any:
+        words.append("in any order")
     if ret.when is not None:
         words.append(f"when {ret.when.text}, else None")
     if ret.given:
         words.append("given to the reference")
+    if ret.live is not None:
+        words.append(_live(ret.live))
     if ret.tolerance is not None:
         words.append(f"tolerance {_tolerance(ret.tolerance)}")
     return "; ".join(words)
@@ -138,18 +202,33 @@ def _return(ret: Return) -> str:
 def _compare(compare: Compare | None) -> str:
     if compare is None:
         return "close for floats, exact else"
-    if compare.kind is CompareKind.PICKS:
-        axis = compare.axis.text if compare.axis else "-1"
-        return f"an index that picks the same value of {compare.picks} along {axis}"
-    if compare.kind is CompareKind.MEAN:
-        return f"random with mean {compare.mean.text if compare.mean else ''}"
-    return compare.kind.value
+    match compare.kind:
+        case CompareKind.CLOSE:
+            return "close"
+        case CompareKind.EXACT:
+            return "exact"
+        case CompareKind.PICKS:
+            axis = compare.axis.text if compare.axis else "-1"
+            place = "flattened" if axis == "None" else f"along {axis}"
+            return f"an index that picks the same value of {compare.picks} {place}"
+        case CompareKind.MEAN:
+            return f"random with mean {compare.mean.text if compare.mean else ''}"
+    assert_never(compare.kind)
+
+
+def _grad(grad: Grad) -> str:
+    through = ", ".join(grad.returns) if grad.returns is not None else "every float return"
+    words = [f"of {', '.join(grad.args)} through {through}"]
+    words.append(f"incoming layouts {grad.layouts.value}")
+    if grad.clobbers is not None:
+        words.append(f"incoming gradients may be overwritten when {grad.clobbers.text}")
+    return "; ".join(words)
 
 
 def _tolerance(tolerance: Tolerance) -> str:
-    rows = [_one(tolerance.default)] if tolerance.default or not tolerance.by_dtype else []
-    rows += [f"{name}: {_one(one)}" for name, one in tolerance.by_dtype]
-    return "; ".join(rows)
+    rows = [f"{name}: {_one(one)}" for name, one in tolerance.by_dtype]
+    other = f"other dtypes: {_one(tolerance.default)}" if rows else _one(tolerance.default)
+    return "; ".join([*rows, other])
 
 
 def _one(one: DtypeTolerance | None) -> str:
@@ -157,8 +236,10 @@ def _one(one: DtypeTolerance | None) -> str:
         return "the rounding envelope"
     if one.factor is not None:
         return f"the rounding envelope times {one.factor:g}"
-    if one.tf32 or one.native:
-        return "tf32" if one.tf32 else "native"
+    if one.tf32:
+        return "tf32 (float32 dots may round operands to TF32)"
+    if one.native:
+        return "native (intermediates may be kept in the working dtype)"
     why = f" ({one.why})" if one.why else ""
     return f"rtol {one.rtol or 0:g}, atol {one.atol or 0:g}{why}"
 
@@ -166,6 +247,16 @@ def _one(one: DtypeTolerance | None) -> str:
 def _repeatable(schema: OpSchema) -> str:
     if schema.nondeterministic is True:
         return "no output need be"
-    if isinstance(schema.nondeterministic, tuple):
-        return f"all but {', '.join(schema.nondeterministic)}"
+    if schema.nondeterministic:
+        return f"bit for bit, but for {', '.join(schema.nondeterministic)}"
     return "bit for bit"
+
+
+def _point(point: Assignment) -> str:
+    return " ".join(f"{name}={_assigned(value)}" for name, value in point)
+
+
+def _assigned(value: object) -> str:
+    if isinstance(value, tuple):
+        return "x".join(map(str, value)) or "()"
+    return value if isinstance(value, str) else json.dumps(value)
