@@ -67,14 +67,15 @@ def _rules(schema: OpSchema) -> Iterator[str]:
     yield f"  repeatable   {_repeatable(schema)}"
     if schema.independent:
         yield f"  independent  {', '.join(schema.independent)}"
-    yield f"  benchmark    {_point(schema.benchmark) or 'the largest power of two <= 256 of each dim'}"
+    default = "the largest power of two <= 256 of each dim, the first of each list"
+    yield f"  benchmark    {_point(schema.benchmark) or default}"
     for case in schema.cases:
         yield f"  case         {case if isinstance(case, str) else _point(case)}"
 
 
 _NONFINITE = {
-    "note": "NaN and Inf are fed; NaN where the reference is finite fails, a swallowed one is noted",
-    "strict": "NaN and Inf are fed; NaN where the reference is finite fails, and a swallowed one",
+    "note": "NaN and Inf are fed; a new NaN fails, a swallowed one is noted",
+    "strict": "NaN and Inf are fed; a new NaN fails, and a swallowed one",
     "off": "no NaN and no Inf is fed",
 }
 
@@ -110,7 +111,7 @@ def _tensor(arg: TensorArg) -> str:
     if arg.optional:
         words.append("may be None")
     if arg.broadcast:
-        axes = "any axis" if arg.broadcast is True else ", ".join(arg.broadcast)
+        axes = ", ".join(arg.broadcast) if isinstance(arg.broadcast, tuple) else "any axis"
         words.append(f"broadcasts along {axes}")
     if arg.list_lo is not None:
         vary = f" that vary in {', '.join(arg.vary)}" if arg.vary else ""
