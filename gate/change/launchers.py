@@ -47,10 +47,11 @@ class Launchers:
         """
         users = self._mentions.users(key)
         host = users - self._jit
+        perhaps = bool(host) or not users
         if not self._project.definition(key).returns_value:
-            return bool(host) or not users
+            return perhaps
         return any(self._launches(user, key) for user in host) or (
-            bool(host) and self._has_foreign_decorator(key)
+            perhaps and self._has_foreign_decorator(key)
         )
 
     def of(self, kernels: Iterable[Key]) -> dict[Key, tuple[Key, ...]]:

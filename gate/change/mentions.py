@@ -39,11 +39,6 @@ class Mentions:
         self._users.clear()
         self._holders.clear()
 
-    @property
-    def added(self) -> frozenset[str]:
-        """Files that were taken in."""
-        return frozenset(self._added)
-
     def users(self, key: Key) -> frozenset[Key]:
         """Return the functions and scripts that mention `key`, or a value that mentions it."""
         if key not in self._users:

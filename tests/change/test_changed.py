@@ -345,3 +345,37 @@ def test_the_order_of_files_and_reasons_is_the_same_every_time() -> None:
     one, two = difference(FILES, head), difference(FILES, dict(reversed(head.items())))
     assert one.kernels == two.kernels
     assert len(one.kernels[0].reasons) > 4
+
+
+def test_a_function_within_a_launcher_or_a_kernel_maker_is_a_part_of_its_own() -> None:
+    text = """
+import triton
+
+def f(x, scale=1):
+    def grid(meta):
+        return (x.numel() // {a},)
+
+    k[grid](x)
+
+@triton.jit
+def k(x):
+    x
+
+
+def make(size):
+    doubled = size * {b}
+
+    @triton.jit
+    def made(x):
+        x + doubled
+
+    class Unused:
+        pass
+
+    return made
+"""
+    base = {"a.py": text.format(a=1, b=2)}
+    grid = difference(base, {"a.py": text.format(a=2, b=2)})
+    assert reasons(grid) == {"a.py::k": ["helper `f.grid` in a.py"]}
+    variable = difference(base, {"a.py": text.format(a=1, b=3)})
+    assert reasons(variable) == {"a.py::make.made": ["helper `make` in a.py"]}

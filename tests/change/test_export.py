@@ -134,6 +134,12 @@ def test_a_forged_file_below_a_link_does_not_follow_it(made: Made, tmp_path: Pat
     head = forged(made, ("120000", "a", link), ("40000", "a", inside))
     made.repo().export(head, tmp_path / "out")
     assert not list(outside.iterdir())
+    below = forged(made, ("120000", "b", blob(made, b".")), ("40000", "b", made.git(
+        "hash-object", "-t", "tree", "-w", "--literally", "--stdin",
+        stdin=b"120000 link\0" + bytes.fromhex(blob(made, b"x")),
+    )))  # fmt: skip
+    with pytest.raises(GitError, match=r"below a link|cannot be written"):
+        made.repo().export(below, tmp_path / "below")
     near = forged(made, ("40000", "a", inside), ("120000", "a", blob(made, b"b")))
     with pytest.raises(GitError, match="cannot be written"):
         made.repo().export(near, tmp_path / "near")

@@ -374,3 +374,69 @@ def test_no_process_is_left_when_a_repository_is_forgotten(made: Made) -> None:
 def test_a_diff_that_git_would_not_write_is_refused(out: bytes) -> None:
     with pytest.raises(GitError, match="git diff"):
         parse_raw_diff(out)
+
+
+def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Put a `git` on PATH that answers as a broken or foreign one would."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "git").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("echo 'fatal: detected dubious ownership in x' >&2; exit 128", "another user owns"),
+        ("echo 'fatal: bad config line 1' >&2; exit 128", "cannot open the repository: fatal: bad"),
+        ("exit 1", "not in a git repository"),
+    ],
+)
+def test_what_git_says_about_a_repository_that_it_cannot_open_is_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, says: str
+) -> None:
+    fake_git(tmp_path, monkeypatch, script)
+    with pytest.raises(GitError, match=says):
+        Repo.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("exit 3", "`git diff` failed: status 3"),
+        ("echo 'fatal: no disk' >&2; exit 9", "`git (diff|merge-base)` failed: .*fatal: no disk"),
+    ],
+)
+def test_a_git_command_that_fails_says_which_and_why(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, says: str
+) -> None:
+    head = made.commit({"a.py": "1\n"})
+    repo = made.repo()
+    real = shutil.which("git")
+    broken = f'case "$2" in diff|merge-base) {script};; *) exec {real} "$@";; esac'
+    fake_git(tmp_path, monkeypatch, broken)
+    with pytest.raises(GitError, match=says):
+        repo = Repo.open(made.folder)
+        repo.changed_files(head, head)
+    if "no disk" in script:
+        with pytest.raises(GitError, match=says):
+            repo.merge_base(head, head)
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("exec true", "ended early|is not in this clone"),
+        ("read oid; printf '%s blob 9\\nabc' $oid", "ended inside object"),
+    ],
+)
+def test_a_blob_reader_that_breaks_off_is_an_error_and_not_an_empty_file(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, says: str
+) -> None:
+    head = made.commit({f"{i}.py": f"{i}\n" for i in range(3)})
+    real = shutil.which("git")
+    fake_git(tmp_path, monkeypatch, f'case "$2" in cat-file) {script};; *) exec {real} "$@";; esac')
+    repo = Repo.open(made.folder)
+    for _ in range(3):
+        with pytest.raises(GitError, match=says):
+            repo.read_many(head, ("0.py", "1.py", "2.py"))
