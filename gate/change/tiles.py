@@ -180,21 +180,23 @@ def is_constexpr(annotation: ast.expr | None) -> bool:
             return dotted(annotation)[-1:] == ("constexpr",)
 
 
-def _computed(node: ast.AST) -> int | None:
-    """Return the value of an integer expression of literals; None if it is none."""
+def _computed(node: ast.AST, depth: int = 8) -> int | None:
+    """Return the value of an integer expression of literals; None if it is none, or a deep one."""
+    if not depth:
+        return None
     match node:
         case ast.Constant(value=bool()):
             return None
         case ast.Constant(value=int(value)):
             return value
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            positive = _computed(operand)
+            positive = _computed(operand, depth - 1)
             return None if positive is None else -positive
         case ast.BinOp(left=left, right=right, op=op):
-            one, two = _computed(left), _computed(right)
+            one, two = _computed(left, depth - 1), _computed(right, depth - 1)
             return None if one is None or two is None else _operated(op, one, two)
         case ast.Call(args=[given]) if callee(node)[-1:] == ("next_power_of_2",):
-            size = _computed(given)
+            size = _computed(given, depth - 1)
             return 1 << (size - 1).bit_length() if size and 0 < size <= LARGEST else None
         case _:
             return None
@@ -214,6 +216,8 @@ def _operated(op: ast.operator, one: int, two: int) -> int | None:
             return int(one**two)
         case ast.Add():
             return one + two
+        case ast.Sub():
+            return one - two
         case _:
             return None
 

@@ -24,7 +24,7 @@ def parts(files: dict[str, str], kernel: str = "a.py::k") -> set[str]:
         ({"src/p/a.py": "from p.b import C", "src/p/b.py": "C = 1"}, "src/p/b.py"),
         ({"x/y/a.py": "from p.b import C", "python/p/b.py": "C = 1"}, "python/p/b.py"),
         ({"a.py": "from . import C", "__init__.py": "C = 1"}, "__init__.py"),
-        ({"a.py": "from p import C", "p/__init__.py": "from .b import *", "p/b.py": "C=1"}, "p/b.py"),
+        ({"a.py": "from p import C", "p/__init__.py": "from .b import *", "p/b.py": "C=1"}, "p/b.py"),  # noqa: E501
         (
             {"p/a.py": "from b import C", "p/__init__.py": "", "b.py": "C = 1", "p/b.py": "C = 2"},
             "b.py",

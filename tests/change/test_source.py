@@ -31,6 +31,7 @@ BAD = {
     "deep unary operators": (b"jit = " + b"not " * 200_000 + b"1", r"bad\.py(:\d)?: "),
     "deep attributes": (b"jit" + b".x" * 100_000, r"bad\.py(:\d)?: "),
     "deep lambdas": (b"jit = " + b"lambda: " * 20_000 + b"1", r"bad\.py(:\d)?: "),
+    "lambdas that parse": (b"jit = " + b"lambda: " * 400 + b"1", r"bad\.py(:\d)?: nested too deep"),
     "deep blocks": (
         b"jit = 1\n" + b"".join(b" " * i + b"if 1:\n" for i in range(150)) + b" " * 150 + b"x\n",
         r"bad\.py:\d+: .*too many levels of indentation",

@@ -45,6 +45,16 @@ SOURCES = {
     "a dict item": ("def f(x):\n    m = {}\n    m['BM'] = 64\n    k[(1,)](x, 3, **m)\n", (64,)),
     "a partial": ("p = functools.partial(k, BM=64)\ndef f(x):\n    p[(1,)](x, 3)\n", (64,)),
     "a variable kernel": ("def f(x):\n    g = k\n    g[(1,)](x, 3, 64)\n", (64,)),
+    "a keyword-only default": ("def f(x, *, z, B=64):\n    k[(1,)](x, 3, BM=B)\n", (64,)),
+    "a sum": ("def f(x):\n    B: int = 60 + 4\n    k[(1,)](x, 3, BM=B)\n", (64,)),
+    "a difference": ("def f(x):\n    k[(1,)](x, 3, BM=64 - 32)\n", (32,)),
+    "a list": ("def f(x):\n    [B, C] = pair = [64, 32]\n    k[(1,)](x, 3, B, C)\n", (32, 64)),
+    "a growing name": ("def f(x):\n    B = 16\n    B *= 4\n    k[(1,)](x, 3, B)\n", (16,)),
+    "two functions": (
+        "def g(n):\n    if n:\n        return None\n    return 512\n"
+        "def f(x):\n    k[(1,)](x, 3, BM=g(x))\n",
+        (512,),
+    ),
     "a walrus": ("def f(x):\n    k[(1,)](x, 3, BM=(B := 64), BN=B)\n", (64,)),
 }
 
@@ -108,7 +118,7 @@ def g(x):
 
 def test_an_expression_of_any_size_ends() -> None:
     chain = "".join(f"    a{i + 1} = a{i} + a{i}\n" for i in range(60))
-    text = f"def f(x, a0=32):\n{chain}    k[(1,)](x, 3, BM=a60, BN={'+'.join(['x'] * 900)})\n"
+    text = f"def f(x, a0=32):\n{chain}    k[(1,)](x, 3, BM=a60, BN={'+'.join(['x'] * 2000)})\n"
     assert tiles(text) == (32,)
     loop = "def f(x):\n    a = b\n    b = a + 64\n    k[(1,)](x, 3, BM=a)\n"
     assert tiles(loop) == (64,)
