@@ -2,7 +2,7 @@
 
 Small things are put back (the working directory, the environment, torch's modes). For the rest the
 process is replaced: a thread that goes on, a child, a signal handler, a changed library. When our
-own modules were changed the answer itself cannot be believed, and says so.
+own modules were changed nothing that the process says can be believed, so it ends instead.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from typing import Any
 import numpy
 import torch
 
-from gate.run.link import TAMPERED
+from gate.run.process import TAMPERED_EXIT
 
 _OWN = "gate"
 _LIBRARIES = ("torch", "torch.nn.functional", "numpy", "os", "sys", "builtins", "json", "signal",
               "triton", "triton.language", "triton.language.core", "triton.runtime.jit",
               "triton.runtime.interpreter", "triton.runtime.autotuner")  # fmt: skip
 """Modules whose names must stay bound to what they were bound to before a call."""
+_EXIT = os._exit
 _MAY_CHANGE = frozenset({"last_exc", "last_type", "last_value", "last_traceback"})
 """What the interpreter itself rebinds in `sys`."""
 _HEAP_TYPE = 1 << 9
@@ -74,7 +75,8 @@ class Hygiene:
         """Return why this process must be replaced, or an empty string."""
         changed = _changed(self._own)
         if changed:
-            return f"{TAMPERED}: the code under test changed {changed}"
+            os.write(2, f"the code under test changed {changed}\n".encode("ascii", "replace"))
+            _EXIT(TAMPERED_EXIT)
         changed = _changed(self._libraries)
         if changed:
             return f"the code under test changed {changed}"

@@ -31,6 +31,7 @@ _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWPID = 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 _HANDLED = (signal.SIGTERM, signal.SIGUSR1)
+_MAX_DESCRIPTOR = 1024
 _SWEEP_SECONDS = 5.0
 """Time for killed descendants to be gone; a process in a driver call may need a while."""
 
@@ -66,6 +67,7 @@ def _tend(command: list[str], status: int, libc: ctypes.CDLL | None) -> None:
     worker = os.fork()
     if worker == 0:
         _become(command, libc, keeper)
+    _keep_only(status)
     _pass_on(worker)
     while True:
         ended, code = os.wait()
@@ -75,6 +77,14 @@ def _tend(command: list[str], status: int, libc: ctypes.CDLL | None) -> None:
     with contextlib.suppress(OSError):
         os.write(status, b"%d\n" % code)
     os._exit(0)
+
+
+def _keep_only(status: int) -> None:
+    """Close the worker's descriptors here, or the supervisor would never see them end."""
+    for fd in range(3, _MAX_DESCRIPTOR):
+        if fd != status:
+            with contextlib.suppress(OSError):
+                os.close(fd)
 
 
 def _pass_on(child: int) -> None:
@@ -182,7 +192,7 @@ def _guard_namespace(libc: ctypes.CDLL, command: list[str], status: int) -> None
         if not _own_proc(libc):
             os._exit(1)
         _tend(command, status, libc)
-    os.close(status)
+    _keep_only(-1)
     _pass_on(first)
     while True:
         ended, _ = os.wait()

@@ -21,8 +21,6 @@ SEND_SECONDS = 60.0
 """For a request to be taken in; a worker that does not read is lost."""
 _SLACK = 2**20
 """Bytes that a worker may count otherwise than we do."""
-TAMPERED = "tampered"
-"""First word of a worker's reason to be replaced that makes its answer worthless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +46,9 @@ class Link(Protocol):
 
     def ask(self, message: Any, seconds: float) -> Answer:
         """Send a request and wait for the reply; raises WorkerError when none can be started."""
+
+    def discard(self) -> None:
+        """Give up the process, whose answer made no sense; the next request starts another."""
 
     def close(self) -> None:
         """End it; safe from any thread and more than once."""
@@ -76,7 +77,7 @@ class ProcessLink:
             try:
                 info = self._greeting(child)
             except WorkerError:
-                self._drop()
+                self.discard()
                 self._refuse_when_closed()
                 raise
             self.generation += 1
@@ -110,6 +111,8 @@ class ProcessLink:
             WorkerError  no process can be started, or the link was closed meanwhile
         """
         with self._use:
+            if self._child is not None and self._child.unfit():
+                self.discard()
             if self._child is None:
                 self.start()
             child = self._child
@@ -127,20 +130,15 @@ class ProcessLink:
             if lost is not None:
                 child.kill()
                 output = child.take_output()
-                self._drop()
+                self.discard()
                 self._refuse_when_closed()
                 return Answer(message=None, lost=lost, output=output)
             output = child.take_output()
-            if frame.retire or child.channel.pending():
-                self._drop()
-            if frame.retire.startswith(TAMPERED):
-                lost = ErrorFact(type="protocol", message=frame.retire[:500], stage="device")
-                return Answer(message=None, lost=lost, output=output)
+            if frame.retire:
+                self.discard()
             return Answer(message=frame.message, output=output)
 
     def _exchange(self, child: Child, message: Any, seconds: float) -> Frame:
-        if child.channel.pending():
-            raise ProtocolError("it sent a frame that nobody asked for")
         nonce = secrets.token_hex(16)
         child.channel.send(
             Frame(message=message, nonce=nonce), idle=child.watch,
@@ -154,7 +152,8 @@ class ProcessLink:
             raise ProtocolError("a reply with the nonce of another request")
         return frame
 
-    def _drop(self) -> None:
+    def discard(self) -> None:
+        """Give up the process; the next request starts another."""
         child, self._child = self._child, None
         if child is not None:
             child.close()
@@ -169,4 +168,4 @@ class ProcessLink:
         if child is not None:
             child.kill(gently=True)
         with self._use:
-            self._drop()
+            self.discard()

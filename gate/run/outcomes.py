@@ -85,8 +85,12 @@ class _Collector:
             return [OutputFact(name=name, dtype=kind, data=_number(value))]
         return [OutputFact(name=name, dtype=kind)]
 
-    def tensor(self, name: str, tensor: torch.Tensor) -> OutputFact:
-        """Return the fact of a tensor."""
+    def tensor(self, name: str, value: torch.Tensor) -> OutputFact:
+        """Return the fact of a tensor, whatever its class says of itself."""
+        tensor = value
+        if type(value) is not torch.Tensor:
+            with torch._C.DisableTorchFunctionSubclass():
+                tensor = torch.Tensor.as_subclass(value, torch.Tensor)
         kind = dtype_name(tensor.dtype)
         strided = tensor.layout is torch.strided and not tensor.is_quantized
         sendable = kind in DTYPES and strided and tensor.device.type != "meta"
@@ -97,7 +101,7 @@ class _Collector:
             dtype=kind,
             shape=tuple(tensor.shape),
             device=tensor.device.type,
-            is_arg=_same_tensor(tensor, self.slabs),
+            is_arg=_same_tensor(value, tensor, self.slabs),
             overlaps=_overlaps(tensor, self.slabs),
             data=to_array(tensor) if sendable else None,
         )
@@ -109,10 +113,10 @@ def _number(value: bool | int | float) -> Any:
     return np.asarray(value)
 
 
-def _same_tensor(tensor: torch.Tensor, slabs: Sequence[Slab]) -> str:
+def _same_tensor(value: torch.Tensor, tensor: torch.Tensor, slabs: Sequence[Slab]) -> str:
     for slab in slabs:
         held = slab.tensor
-        if tensor is held or (
+        if value is held or (
             tensor.layout is torch.strided
             and tensor.numel()
             and tensor.data_ptr() == held.data_ptr()

@@ -174,8 +174,7 @@ class KernelWorker:
             memory_mib=self.settings.memory_mib,
             output_bytes=self.settings.output_bytes,
             stop_seconds=self.settings.stop_seconds,
-            # Drivers talk to daemons by process id, so a GPU worker keeps the host's ids.
-            namespace=self.settings.device != "cuda",
+            namespace=self.settings.namespace and self.settings.device != "cuda",
         )  # fmt: skip
         return ProcessLink(spec, self.settings)
 
@@ -196,6 +195,7 @@ class KernelWorker:
                 error=_with_output(replace(answer.lost, stage="import"), answer.output)
             )
         if not isinstance(answer.message, LoadReply):
+            link.discard()
             return LoadReply(error=_other_answer(answer.message))
         self._loaded[request.root, link.generation, request] = answer.message
         return answer.message
@@ -218,7 +218,10 @@ class KernelWorker:
         started = time.monotonic()
         answer = link.ask(request, request.seconds)
         seconds = round(time.monotonic() - started, 6)
-        return self._observation(answer, seconds)
+        seen = self._observation(answer, seconds)
+        if seen.outcome is Outcome.GARBLED:
+            link.discard()
+        return seen
 
     def _observation(self, answer: Answer, seconds: float) -> Observation:
         seen, lost = answer.message, answer.lost
@@ -258,6 +261,7 @@ class ReferenceWorker:
             memory_mib=self.settings.memory_mib,
             output_bytes=self.settings.output_bytes,
             stop_seconds=self.settings.stop_seconds,
+            namespace=self.settings.namespace,
         )
         return ProcessLink(spec, self.settings)
 
@@ -274,10 +278,12 @@ class ReferenceWorker:
         return self._ask(request)
 
     def _ask(self, request: ReferenceRequest | MakeRequest | PropertyRequest) -> ReferenceReply:
-        answer = self._trees.link(request.root).ask(request, request.seconds)
+        link = self._trees.link(request.root)
+        answer = link.ask(request, request.seconds)
         if answer.lost is not None:
             return ReferenceReply(error=_with_output(answer.lost, answer.output))
         if not isinstance(answer.message, ReferenceReply):
+            link.discard()
             return ReferenceReply(error=_other_answer(answer.message))
         return answer.message
 

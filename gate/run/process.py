@@ -37,6 +37,9 @@ OUTPUT_SHOWN = 4000
 """Characters of printed text that an observation carries."""
 MAX_PROCESSES = 128
 """Processes of one worker at most, threads not counted: more is a fork bomb."""
+TAMPERED_EXIT = 86
+"""Exit code of a worker that finds its own code changed: what it would say means nothing."""
+_TAMPERED_WORDS = "the code under test changed the worker's own code"
 _LOOK_SECONDS = 0.1
 """Between two looks at memory; a process fills some hundred MiB in that time."""
 _LINGER_SECONDS = 2.0
@@ -184,6 +187,11 @@ class Child:
             self.kill()
             raise ChannelClosed(self._overrun)
 
+    def unfit(self) -> bool:
+        """Whether it cannot take another request: it has ended, or has sent what nobody asked for
+        (a thread that an earlier case left)."""
+        return self._keeper.poll() is not None or self.channel.pending()
+
     def drain(self) -> None:
         """Move printed bytes out of the pipe, keeping the first and the last of them."""
         keep = self.spec.output_bytes
@@ -226,6 +234,8 @@ class Child:
             text = "it closed its end of the protocol and ran on"
             return ErrorFact(type="exit", message=text, stage="device")
         code = os.waitstatus_to_exitcode(status)
+        if code == TAMPERED_EXIT:
+            return ErrorFact(type="protocol", message=_TAMPERED_WORDS, stage="device")
         if code < 0:
             return ErrorFact(type="signal", message=signal_name(-code), stage="device")
         return ErrorFact(type="exit", message=f"exit code {code}", stage="device")

@@ -58,12 +58,12 @@ class SocketLink:
             try:
                 frame = channel.receive(deadline=deadline, idle=self._look, max_blobs=0)
             except (ChannelClosed, DeadlinePassed, ProtocolError) as problem:
-                self._drop()
+                self.discard()
                 raise WorkerError(
                     f"the worker server on {path} did not greet: {type(problem).__name__} {problem}"
                 ) from None
             if not isinstance(frame.message, WorkerInfo):
-                self._drop()
+                self.discard()
                 raise WorkerError(f"what listens on {path} is no worker server")
             self.generation += 1
             return frame.message
@@ -98,15 +98,16 @@ class SocketLink:
                 if frame.nonce != nonce:
                     raise ProtocolError("a reply with the nonce of another request")
             except (ChannelClosed, DeadlinePassed, ProtocolError) as problem:
-                self._drop()
+                self.discard()
                 if self._closed:
                     raise WorkerError("the run was ended while a worker was at work") from None
                 return Answer(message=None, lost=_lost(problem, seconds))
             if frame.retire:
-                self._drop()
+                self.discard()
             return Answer(message=frame.message)
 
-    def _drop(self) -> None:
+    def discard(self) -> None:
+        """Hang up; the next request connects anew."""
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
@@ -115,7 +116,7 @@ class SocketLink:
         """Hang up; the server ends the worker. Safe from any thread and more than once."""
         self._closed = True
         with self._use:
-            self._drop()
+            self.discard()
 
 
 def _lost(problem: Exception, seconds: float) -> ErrorFact:

@@ -28,6 +28,9 @@ class WorkerSettings:
     """Import of an entry at most."""
     stop_seconds: float = 1.0
     """Between the gentle signal and the hard one."""
+    namespace: bool = True
+    """Give workers a process namespace where the system allows it; never on `cuda`, whose drivers
+    talk of process ids to daemons outside."""
     trees: int = 2
     """Code trees that one kernel worker keeps a process for (head and base)."""
     gpus: tuple[str, ...] = ()

@@ -262,7 +262,10 @@ def touched(slab: Slab) -> list[TouchFact]:
 
 
 def _fact(slab: Slab, where: str, places: Array) -> TouchFact:
-    return TouchFact(arg=slab.wire.name, where=where, count=int(places.size), first=int(places[0]))
+    first = int(places[0])
+    if where != "gap":
+        first -= first % slab.paint.itemsize  # the element that holds the byte
+    return TouchFact(arg=slab.wire.name, where=where, count=int(places.size), first=first)
 
 
 def _logical_mask(wire: TensorWire) -> Array:
