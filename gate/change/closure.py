@@ -25,7 +25,7 @@ class Role(enum.Enum):
     """A function between the public entry and the kernel, or a value that it goes through."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """One thing that a kernel is made of."""
 
@@ -68,10 +68,10 @@ class Closures:
         own = (kernel, *sorted(filter(self._decorates, self._aliases.get(kernel, ()))))
         launchers = self._launchers.get(kernel, ())
         home = frozenset(key.path for key in own)
-        found: dict[Key, Part] = {key: Part(Role.KERNEL, key, True) for key in own}
+        found: dict[Key, Part] = {key: Part(role=Role.KERNEL, key=key, device=True) for key in own}
         self._reach(own, found, home, device=True)
         for key in launchers:
-            found.setdefault(key, Part(Role.LAUNCHER, key, False))
+            found.setdefault(key, Part(role=Role.LAUNCHER, key=key, device=False))
         self._reach(launchers, found, home, device=False)
         return tuple(found.values())
 
@@ -90,7 +90,7 @@ class Closures:
                     continue
                 step = 0 if used.path in home or self._is_device(key, used) else away + 1
                 if step <= _STEPS_AWAY:
-                    found[used] = Part(self._role(used, found), used, device)
+                    found[used] = Part(role=self._role(used, found), key=used, device=device)
                     waiting.append((used, step))
 
     def _is_device(self, user: Key, used: Key) -> bool:

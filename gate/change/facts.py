@@ -21,7 +21,7 @@ MODULE = "<module>"
 """Name of the definition that holds the statements of a file which define nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
     """What an import statement binds to a name."""
 

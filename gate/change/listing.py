@@ -19,7 +19,7 @@ class EntryKind(enum.Enum):
     """A commit of another repository; never read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One path of a tree."""
 
@@ -65,5 +65,5 @@ def parse_listing(out: bytes) -> dict[str, Entry]:
         kind = entry_kind(mode)
         if kind is None or path in entries:
             raise GitError(f"the tree has the path {path!r} twice or without a mode; it is damaged")
-        entries[path] = Entry(kind, oid, mode.endswith("755"))
+        entries[path] = Entry(kind=kind, oid=oid, executable=mode.endswith("755"))
     return dict(sorted(entries.items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from gate.change.extract import extract
@@ -180,7 +180,7 @@ class Project:
             yield from self._imported(path, facts.imports.get(name, ()), hops - 1)
             if name not in facts.definitions and name not in facts.imports:
                 for star in facts.stars:
-                    yield from self._imported(path, (Import(star.level, star.module, name),), hops)
+                    yield from self._imported(path, (replace(star, name=name),), hops)
         submodule = self.map.submodule(path, name)
         if submodule and submodule != path:
             yield ModuleRef(submodule)

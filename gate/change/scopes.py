@@ -171,12 +171,12 @@ def _import(scope: Scope, node: ast.Import, stack: list[ast.AST]) -> None:
     for alias in node.names:
         bound = alias.asname or alias.name.split(".")[0]
         module = alias.name if alias.asname else bound
-        scope.imports.setdefault(bound, []).append(Import(0, module, ""))
+        scope.imports.setdefault(bound, []).append(Import(level=0, module=module, name=""))
 
 
 def _import_from(scope: Scope, node: ast.ImportFrom, stack: list[ast.AST]) -> None:
     for alias in node.names:
-        taken = Import(node.level, node.module or "", alias.name)
+        taken = Import(level=node.level, module=node.module or "", name=alias.name)
         if alias.name == "*":
             scope.stars.append(taken)
         else:
