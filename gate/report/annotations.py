@@ -13,6 +13,7 @@ from gate.report.words import (
     kernel_name,
     meaning,
     next_step,
+    ops_of,
     ranked,
     statement,
 )
@@ -33,7 +34,7 @@ def annotate(result: RunResult) -> str:
     ]
     covered = {op.op for op in result.ops if op.findings}
     told += [
-        _kernel(kernel, "error" if kernel.kernel in blocking else "warning")
+        _kernel(result, kernel, "error" if result.exit_code else "warning")
         for kernel in ranked(result)
         if (kernel.verdict.is_unsettled or kernel.kernel in blocking)
         and not covered.intersection(kernel.ops)
@@ -65,9 +66,11 @@ def _finding(result: RunResult, finding: Finding, level: str) -> str:
     return _command(level, finding.file, finding.line, title, "\n".join(lines))
 
 
-def _kernel(kernel: KernelReport, level: str) -> str:
+def _kernel(result: RunResult, kernel: KernelReport, level: str) -> str:
     title = f"{kernel_name(kernel.kernel)} {meaning(kernel.verdict)}"
-    return _command(level, kernel.file, kernel.line, title, next_step(kernel.verdict) or title)
+    notes = [note for op in ops_of(result, kernel) for note in op.notes[:1]]
+    message = "\n".join([*notes, next_step(kernel.verdict)])
+    return _command(level, kernel.file, kernel.line, title, message)
 
 
 def _command(level: str, file: str, line: int, title: str, message: str) -> str:

@@ -11,10 +11,9 @@ from gate.report.finding import Detail, finding_markdown
 from gate.report.headline import headline
 from gate.report.markdown import bullets, cut_markdown
 from gate.report.replay import DEFAULT_IMAGE
-from gate.report.text import cell, code_span, number, plural
+from gate.report.text import cell, code_span, number
 from gate.report.words import (
     ORACLES,
-    case_count,
     device_words,
     known,
     meaning,
@@ -67,10 +66,11 @@ def comment(
     head = [marker(tag)]
     if run_id:
         head.append(_stamp(result, run_id))
-    lead = "\n".join([*head, f"### {_sign(result)} {headline(result, code_span)}"])
+    lead = "\n".join([*head, _first_line(result)])
     text = ""
     for detail in Detail:
-        text = "\n\n".join([lead, *body(result, image, detail)]) + "\n"
+        paragraphs = [] if _is_green(result) else body(result, image, detail)
+        text = "\n\n".join([lead, *paragraphs]) + "\n"
         if len(text.encode()) <= limit:
             return text
     return cut_markdown(text, limit)
@@ -82,6 +82,22 @@ def _stamp(result: RunResult, run_id: str) -> str:
     head = result.info.head if _COMMIT.fullmatch(result.info.head) else ""
     full = run_id if "." in run_id else f"{run_id}.1"
     return f"<!-- run={full} head={head} -->"
+
+
+def _first_line(result: RunResult) -> str:
+    """Return the verdict; it says so where the CPU stood in for a GPU. Green runs are this line."""
+    line = f"{_sign(result)} {headline(result, code_span)}"
+    if _is_green(result):
+        return f"{line} {_footer(result)}" if result.kernels else line
+    where = " (Checked on the CPU, without a GPU.)" if result.info.device == "interpreter" else ""
+    return f"### {line}{where}"
+
+
+def _is_green(result: RunResult) -> bool:
+    """Whether there is nothing to say beyond that every kernel passed."""
+    extra = result.relaxed or result.protected or result.notes or result.exit_code
+    plain = all(k.verdict is Verdict.PASS for k in result.kernels)
+    return plain and not extra and all(op.trusted for op in result.ops)
 
 
 def _sign(result: RunResult) -> str:
@@ -99,15 +115,16 @@ def _sign(result: RunResult) -> str:
 
 
 def body(result: RunResult, image: str = DEFAULT_IMAGE, detail: Detail = Detail.FULL) -> list[str]:
-    """Return the paragraphs after the headline; a green run has its footer only."""
+    """Return the paragraphs after the headline."""
     parts = _gate_changes(result)
-    if any(kernel.verdict is not Verdict.PASS for kernel in result.kernels):
+    if result.kernels:
         parts.append(kernel_table(result))
     parts += [
         finding_markdown(result, op, finding, image, detail) for op, finding in _told_once(result)
     ]
     parts += _open_questions(result)
     if result.notes:
+        parts.append("Notes of this run:")
         parts.append(bullets([code_span(note, 1000) for note in result.notes[:_NOTES]]))
     if result.kernels:
         parts.append(_footer(result))
@@ -141,7 +158,7 @@ def kernel_table(result: RunResult) -> str:
         ran = sum(op.counts.ran for op in ops)
         failed = sum(op.counts.failed for op in ops)
         cases = f"{failed:,} of {ran:,}" if ops else "-"
-        why = cell("; ".join(str(reason) for reason in kernel.reasons[:3]) or "-")
+        why = cell("; ".join(str(reason) for reason in kernel.reasons[:3]).replace("`", "") or "-")
         lines.append(
             f"| {cell(kernel.kernel)} | {_badge(kernel.verdict)} | {_benchmarks(ops)} "
             f"| {cases} | {why} |"
@@ -187,12 +204,8 @@ def _open_questions(result: RunResult) -> list[str]:
 
 
 def _open_question(result: RunResult, kernel: KernelReport) -> list[str]:
-    step = next_step(kernel.verdict)
-    lines = [
-        f"- {code_span(kernel.kernel)} {meaning(kernel.verdict)}: {step}."
-        if step
-        else f"- {code_span(kernel.kernel)} {meaning(kernel.verdict)}."
-    ]
+    step = "run the gate again" if result.interrupted else next_step(kernel.verdict)
+    lines = [f"- {code_span(kernel.kernel)} {meaning(kernel.verdict)}: {step}."]
     if kernel.near:
         lines.append(f"  - nearest miss: {code_span(kernel.near)}")
     for op in ops_of(result, kernel):
@@ -202,9 +215,8 @@ def _open_question(result: RunResult, kernel: KernelReport) -> list[str]:
 
 def _footer(result: RunResult) -> str:
     info = result.info
+    where = device_words(result, code_span)
+    ran = f"Ran {where} in {number(info.seconds, 3)} s" if where else "No kernel was run"
     base = f" against {code_span(info.base[:12])}" if info.base else ""
-    return (
-        f"<sub>{plural(case_count(result), 'case')} {device_words(result, code_span)}, "
-        f"seed {info.seed}, {number(info.seconds, 3)} s; {code_span(info.head[:12])}{base}; "
-        f"kernel-gate {code_span(info.tool)}</sub>"
-    )
+    head = code_span(info.head[:12]) if info.head else code_span("working tree")
+    return f"<sub>{ran}, seed {info.seed}; {head}{base}; kernel-gate {code_span(info.tool)}</sub>"

@@ -25,6 +25,7 @@ from gate.report.words import (
     kernel_name,
     measured,
     ops_of,
+    origin_words,
     ranked,
     spread,
     statement,
@@ -142,7 +143,7 @@ def _notes(result: RunResult) -> list[Line]:
 
 
 def _finding(result: RunResult, op: OpReport, finding: Finding) -> list[Line]:
-    origin = f" ({line_safe(finding.origin)})" if finding.origin else ""
+    origin = origin_words(finding, line_safe)
     title = f"{line_safe(kernel_name(finding.kernel))} {does(finding.kind)}{origin}"
     told = finding.diagnosis
     facts = [
@@ -155,12 +156,12 @@ def _finding(result: RunResult, op: OpReport, finding: Finding) -> list[Line]:
         ("checks", "; ".join(benchmark_words(b, line_safe) for b in op.benchmarks)),
     ]
     lines: list[Line] = [(title, "bold red")]
-    lines += [(f"  {name:<8}{text}", "") for name, text in facts if text]
+    lines += [(f"  {name:<9}{text}", "") for name, text in facts if text]
     if finding.trace:
         kept = [line for line in clean(finding.trace).split("\n") if line.strip()]
         lines += [(f"  | {line}", "dim") for line in kept[-_TRACE_LINES:]]
     if can_paste(finding):
-        lines.append((f"  replay  {replay_line(finding, result.info.device)}", "cyan"))
+        lines.append((f"  replay   {replay_line(finding, result.info.device)}", "cyan"))
     return [*lines, ("", "")]
 
 

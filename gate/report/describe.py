@@ -19,8 +19,8 @@ SCHEMA_ID = "https://kernel-gate.dev/result-1.schema.json"
 def describe() -> str:
     """Return the JSON Schema (2020-12) of result.json as text.
 
-    The package ships it as `result.schema.json`; a test compares the two, and writes the file anew
-    when it is run with `KERNEL_GATE_GOLDEN=write`.
+    The package ships it as `result.schema.json`; `python tests/report/report_golden.py` writes
+    that file anew, and a test compares the two.
     """
     defs: dict[str, Any] = {}
     root = _object(RunResult, defs)

@@ -10,11 +10,11 @@ from gate.report.replay import can_paste, docker_line, replay_line
 from gate.report.text import clean, code_block, code_span, plural
 from gate.report.words import (
     ORACLES,
-    ORIGINS,
     benchmark_words,
     does,
     kernel_name,
     known,
+    origin_words,
     spread,
     statement,
     when,
@@ -51,7 +51,7 @@ def finding_markdown(
 
 
 def _title(finding: Finding) -> str:
-    origin = f" ({known(finding.origin, ORIGINS, code_span)})" if finding.origin else ""
+    origin = origin_words(finding, code_span)
     return f"#### {code_span(kernel_name(finding.kernel))} {does(finding.kind)}{origin}"
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gate.errors import ExitCode
-from gate.judge.model import Verdict
-from gate.report.text import listed, plural
+from gate.judge.model import FailureKind, Verdict
+from gate.report.text import line_safe, listed, plural
 from gate.report.words import (
     Mark,
     case_count,
@@ -17,6 +17,9 @@ from gate.report.words import (
     when,
 )
 from gate.result import KernelReport, RunResult
+
+_TOLD_BY_MESSAGE = frozenset({FailureKind.RAISED, FailureKind.COMPILE, FailureKind.DIED})
+"""Kinds of which the message says more than any other field."""
 
 
 def headline(result: RunResult, mark: Mark) -> str:
@@ -33,8 +36,9 @@ def headline(result: RunResult, mark: Mark) -> str:
 def _blocked(result: RunResult, mark: Mark) -> str:
     blocking = [kernel for kernel in ranked(result) if kernel in result.blocking]
     if not blocking:
-        places = plural(len(result.relaxed), "place")
-        return f"the change relaxes what the gate demands, in {places}, and the policy forbids it."
+        more = f" and {len(result.relaxed) - 1} more" if result.relaxed[1:] else ""
+        first_one = mark(result.relaxed[0])
+        return f"this change relaxes the gate, which the policy forbids: {first_one}{more}."
     first, rest = blocking[0], blocking[1:]
     if first.verdict is Verdict.UNMATCHED:
         more = f" (nor {plural(len(rest), 'more changed kernel')})" if rest else ""
@@ -53,6 +57,8 @@ def defect(result: RunResult, kernel: KernelReport, mark: Mark) -> str:
         return f"{mark(kernel_name(kernel.kernel))} {meaning(kernel.verdict)}"
     op, finding = next((pair for pair in told if pair[1].kernel == kernel.kernel), told[0])
     text = f"{mark(kernel_name(finding.kernel))} {does(finding.kind)}{when(finding, mark)}"
+    if finding.kind in _TOLD_BY_MESSAGE and finding.message.strip():
+        text += f": {mark(line_safe(finding.message, 160))}"
     if kernel.verdict is Verdict.FLAKY:
         return f"{text}, but not every time"
     if kernel.verdict is Verdict.ILLUSION:
@@ -91,7 +97,10 @@ def _let_through(result: RunResult, mark: Mark) -> str:
     if not passed:
         return f"Nothing was checked: no op schema covers the {_changed(loose)}."
     text = f"Passed: {_changed(passed)}, {plural(case_count(result), 'case')}"
-    return f"{text}; {_changed(loose)} without an op schema." if loose else f"{text}."
+    if not loose:
+        return f"{text}."
+    verb = "has" if loose == 1 else "have"
+    return f"{text}; {loose:,} more {verb} no op schema, so that nothing was checked there."
 
 
 def _changed(count: int) -> str:

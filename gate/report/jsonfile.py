@@ -132,7 +132,7 @@ def _needed(cls: Any) -> frozenset[str]:
 
 def _in(value: Any, hint: Any, where: str) -> Any:
     if dataclasses.is_dataclass(hint):
-        return _object(value, typing.cast("type[Any]", hint), where)
+        return _object(value, hint, where)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return _member(value, hint, where)
     origin = typing.get_origin(hint)
@@ -143,7 +143,7 @@ def _in(value: Any, hint: Any, where: str) -> Any:
     return _plain(value, hint, where)
 
 
-def _object(value: Any, cls: type[Any], where: str) -> Any:
+def _object(value: Any, cls: Any, where: str) -> Any:
     if not isinstance(value, dict):
         raise ResultError(f"{where}: an object is expected, not {_shown(value)}")
     hints = _hints(cls)

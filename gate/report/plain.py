@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gate.report.replay import can_paste, replay_line
-from gate.report.words import benchmark_words, spread, statement
+from gate.report.words import benchmark_words, origin_words, spread, statement
 from gate.result import Finding, OpReport, RunResult
 
 
@@ -19,8 +19,7 @@ def finding_text(result: RunResult, op: OpReport, finding: Finding) -> str:
         lines.append(f"likely cause: {told.cause}")
     lines += [f"way out: {mend}" for mend in told.mends]
     lines += [benchmark_words(benchmark, str) for benchmark in op.benchmarks]
-    if finding.origin:
-        lines.append(finding.origin)
+    lines.append(origin_words(finding, str).strip(" ()"))
     compared = finding.comparison
     if compared is not None:
         lines.append(spread(compared, str))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from gate.report.text import is_visible
+
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -22,7 +24,7 @@ def quoted(text: str) -> str:
     text = _SURROGATE.sub("\ufffd", text)
     if _PLAIN.fullmatch(text):
         return text
-    return single_quoted(text) if text.isprintable() else _escaped(text)
+    return single_quoted(text) if is_visible(text) else _escaped(text)
 
 
 def single_quoted(text: str) -> str:

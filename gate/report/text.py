@@ -50,20 +50,25 @@ def clean(text: str, limit: int = FIELD_LIMIT) -> str:
     return _NOT_XML.sub("\ufffd", plain)
 
 
+def is_visible(text: str) -> bool:
+    """Whether every character of a text shows, so that a reader sees what a program would read."""
+    return text.isprintable() and not _UNSEEN.search(text)
+
+
 def cut(text: str, limit: int) -> str:
     """Return at most `limit` UTF-8 bytes of text, saying how much was left out.
 
     A lone surrogate counts as the three bytes of the U+FFFD that takes its place.
 
     >>> cut("abcdefgh" * 10, 40)
-    'abcdefghabcd ... [68 characters left out]'
+    'abcdefghabc ... [69 characters left out]'
     """
     if len(text) * 4 <= limit:
         return text
     raw = text.encode("utf-8", "surrogatepass")
     if len(raw) <= limit:
         return text
-    room = max(0, limit - len(f" ... [{len(text)} characters left out]") + 1)
+    room = max(0, limit - len(f" ... [{len(text)} characters left out]"))
     while room and raw[room] & 0xC0 == 0x80:
         room -= 1
     kept = raw[:room].decode("utf-8", "surrogatepass")

@@ -15,8 +15,6 @@ Mark = Callable[[str], str]
 """Makes untrusted text safe for one kind of report."""
 ORACLES = ("KernelBench", "TritonBench", "GEAK")
 """Benchmarks whose names are words of ours."""
-ORIGINS = ("introduced", "already there")
-"""Origins that are words of ours."""
 _SEVERITY = list(Verdict)
 _CONDITION = re.compile(r"fails (exactly|only) when (.+?)( \(\d+ of \d+ such cases\))?", re.DOTALL)
 
@@ -65,7 +63,7 @@ def next_step(verdict: Verdict) -> str:
         case Verdict.VACUOUS:
             return "let the schema's dims allow sizes above 0"
         case Verdict.UNMATCHED:
-            return "add an op schema that names it under `kernels`"
+            return "add one that names it under `kernels`"
         case _:
             return ""
 
@@ -159,6 +157,19 @@ def known(word: str, words: tuple[str, ...], mark: Mark) -> str:
     return word if word in words else mark(word)
 
 
+def origin_words(finding: Finding, mark: Mark) -> str:
+    """Return ` (introduced by this change)` or the like, empty when the base was not run."""
+    match finding.origin:
+        case "":
+            return ""
+        case "introduced":
+            return " (introduced by this change)"
+        case "already there":
+            return " (already there on the base)"
+        case other:
+            return f" ({mark(other)})"
+
+
 def when(finding: Finding, mark: Mark) -> str:
     """Return under what condition a finding shows: ` exactly when ...`, ` for example at ...`."""
     condition = finding.diagnosis.condition
@@ -245,10 +256,10 @@ def deceived(op: OpReport, mark: Mark) -> list[str]:
 
 
 def device_words(result: RunResult, mark: Mark) -> str:
-    """Return where the kernels ran."""
+    """Return where the kernels ran, `on ...`; empty when none was run."""
     match result.info.device:
         case "":
-            return "nowhere: no kernel was run"
+            return ""
         case "interpreter":
             return "on the CPU, in Triton's interpreter"
         case "cuda":

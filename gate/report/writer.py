@@ -83,7 +83,7 @@ def _refuse_links(folder: Path) -> None:
 
 
 def _write(handle: int, name: str, data: bytes) -> None:
-    """Write beside the file, then rename over it: a link with its name is replaced, not followed."""
+    """Write beside the file, then rename over it, which replaces a link and does not follow it."""
     fresh = f".{name}.{secrets.token_hex(8)}"
     try:
         with open(os.open(fresh, _MAKE_FILE, 0o644, dir_fd=handle), "wb") as stream:
