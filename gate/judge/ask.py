@@ -61,8 +61,12 @@ def ask(
     held = factors_of(schema, cases)
     failed = np.asarray([entry.failed for entry in judged])
     passing = [entry.case for entry in judged if not entry.failed]
-    options = _legal(schema, _candidates(schema, failing, passing, tiles), cases)
     open_ones = _likely(rivals(held, failed, tiles)) if passing else []
+    by_value = bool(open_ones) and open_ones[0].of_values
+    if not by_value:
+        open_ones = [condition for condition in open_ones if not condition.of_values]
+    candidates = _candidates(schema, failing, passing, tiles)
+    options = _legal(schema, candidates, cases, values=by_value)
     if not open_ones:
         return tuple(case for case, _ in options[:count])
     return _most_telling(options, open_ones, count)
@@ -212,7 +216,7 @@ def _with_arg(case: Case, name: str, value: ArgChoice) -> Case:
 
 
 def _legal(
-    schema: OpSchema, candidates: Iterable[Case], known: Sequence[Case]
+    schema: OpSchema, candidates: Iterable[Case], known: Sequence[Case], *, values: bool
 ) -> list[tuple[Case, Factors]]:
     """Keep candidates that fit the schema and were not run."""
     frame = Frame(schema)
@@ -223,7 +227,8 @@ def _legal(
         if text not in seen and _binds(schema, case, frame) is not None:
             seen.add(text)
             held.append(case)
-    return list(zip(held, factors_of(schema, held), strict=True))
+    found = list(zip(held, factors_of(schema, held, values=values), strict=True))
+    return [(case, factors) for case, factors in found if factors.traits or not values]
 
 
 def _binds(schema: OpSchema, case: Case, frame: Frame) -> BoundCase | None:

@@ -244,6 +244,35 @@ def _tiny(clues: Clues) -> Cause | None:
     )
 
 
+def _traits(clues: Clues) -> Cause | None:
+    atom = clues.atom("trait")
+    if atom is None:
+        return None
+    text = atom.text
+    name = text.split(" ")[0] if not text.startswith("some ") else ""
+    if " holds -" in text or "negative values" in text:
+        return Cause(text=f"a sentinel or negative value of `{name}` is taken for an ordinary one")
+    if "repeats a value" in text and name:
+        return Cause(
+            text=f"equal values of `{name}` meet at one address: an update is lost, or a tie is "
+            "broken another way",
+            mends=("accumulate with `tl.atomic_add`, or sort and reduce first",),
+        )
+    if "equal neighbours" in text:
+        return Cause(text=f"an empty segment of `{name}` is not handled")
+    if "all False" in text:
+        return Cause(
+            text="a row or tile without a live element is not handled: its maximum stays -inf and "
+            "`-inf - -inf` is NaN",
+        )
+    if "negative throughout" in text:
+        return Cause(
+            text="masked lanes enter a maximum as 0, which wins over negative values",
+            mends=("load with `other=float('-inf')` where a maximum follows",),
+        )
+    return None
+
+
 def _special_values(clues: Clues) -> Cause | None:
     fill = _fill_word(clues)
     if fill in ("nan", "inf", "neginf_row", "neginf_but_last", "specials"):
@@ -287,5 +316,6 @@ def _by_value(clues: Clues) -> Cause | None:
 
 
 _RULES: tuple[Callable[[Clues], Cause | None], ...] = (
-    _by_hint, _by_kind, _layout, _tail, _many_tiles, _relation, _tiny, _special_values, _by_value,
+    _by_hint, _by_kind, _layout, _tail, _many_tiles, _relation, _tiny, _traits, _special_values,
+    _by_value,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,11 @@ class Condition:
         join = (OR_COST if self.either else AND_COST) if len(self.atoms) > 1 else 0.0
         return sum(atom.cost for atom in self.atoms) + join
 
+    @property
+    def of_values(self) -> bool:
+        """Whether it speaks of what the inputs hold."""
+        return any(atom.kind == "trait" for atom in self.atoms)
+
     def holds(self, factors: Factors) -> bool:
         """Whether a case satisfies it."""
         results = (atom.holds(factors) for atom in self.atoms)
@@ -78,7 +83,9 @@ def make_atoms(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> 
     """Return every atom that is not the same on all cases, simplest first."""
     found = [
         atom
-        for atom in (*_dims(cases, failed, tiles), *_others(cases, failed))
+        for atom in itertools.chain(
+            _dims(cases, failed, tiles), _others(cases, failed), _traits(cases, failed)
+        )
         if 0 < sum(atom.holds(case) for case in cases) < len(cases)
     ]
     return sorted(found, key=lambda atom: atom.cost)
@@ -117,7 +124,7 @@ def _numeric(name: str, values: Sequence[float | None], failed: Mask) -> Iterato
     """Yield equalities with failing values, and bounds where failing and passing values part."""
 
     def get(f: Factors) -> float:
-        held = f.dims.get(name, f.numbers.get(name))
+        held = f.dims.get(name, f.numbers.get(name, f.extremes.get(name)))
         return math.nan if held is None else held
 
     seen = [(v, bool(bad)) for v, bad in zip(values, failed, strict=True) if v is not None]
@@ -191,7 +198,7 @@ def _others(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:
                 holds=lambda f, n=name, v=value: f.words.get(n, v) != v,  # type: ignore[misc]
             )  # fmt: skip
     for name in dict.fromkeys(name for case in cases for name in case.flags):
-        cost = 1.3 if "last axis" in name else 1.1
+        cost = 1.3 if "axis of" in name or "other strides" in name else 1.1
         yield Atom(
             text=name, cost=cost, subject=_owner(name), kind="flag",
             holds=lambda f, n=name: f.flags.get(n, False),  # type: ignore[misc]
@@ -202,9 +209,22 @@ def _others(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:
         )  # fmt: skip
 
 
+def _traits(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:
+    """Yield conditions on values: likely only where nothing simpler will do."""
+    for name in dict.fromkeys(name for case in cases for name in case.traits):
+        yield Atom(
+            text=name, cost=1.7, subject=name, kind="trait",
+            holds=lambda f, n=name: f.traits.get(n, False),  # type: ignore[misc]
+        )  # fmt: skip
+    for name in dict.fromkeys(name for case in cases for name in case.extremes):
+        for atom in _numeric(name, [c.extremes.get(name) for c in cases], failed):
+            if atom.kind in ("above", "below"):
+                yield replace(atom, cost=atom.cost + 0.7, kind="trait")
+
+
 def _owner(flag: str) -> str:
     words = flag.split()
-    return words[4] if flag.startswith("the last axis of") else words[0]
+    return words[4] if " axis of " in flag else words[0]
 
 
 def _negated(flag: str) -> str:
@@ -213,6 +233,9 @@ def _negated(flag: str) -> str:
         (" is None", " is not None"),
         (" starts at an offset", " starts at no offset"),
         (" has another stride than 1", " has stride 1"),
+        (" has stride 1", " has another stride than 1"),
+        (" have other strides", " have equal strides"),
+        (" reaches past 2^31 elements", " stays below 2^31 elements"),
         (" is expanded", " is not expanded"),
     ):
         if flag.endswith(positive):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gate.case.bind import bind
 from gate.case.bound import BoundCase, BoundList, BoundScalar, BoundTensor
 from gate.case.frame import Frame
 from gate.case.layouts import is_contiguous
 from gate.case.model import Case, DtypeScalar
+from gate.judge.traits import traits_of
 from gate.schema.model import OpSchema
 
 FILL_OF = "fill of "
@@ -28,6 +30,10 @@ class Factors:
     """dtype variable -> dtype, `fill of x` -> the fill's name, text scalar -> value."""
     flags: Mapping[str, bool]
     """Such as `x is not contiguous`, `w is None`, `causal`."""
+    traits: Mapping[str, bool] = field(default_factory=dict)
+    """What its values are like: `labels holds -100`, `ids repeats a value`."""
+    extremes: Mapping[str, float] = field(default_factory=dict)
+    """`max of x` and the like."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +49,19 @@ class JudgedCase:
     """Whether it failed like the finding."""
 
 
-def factors_of(schema: OpSchema, cases: Sequence[Case]) -> list[Factors]:
+def factors_of(schema: OpSchema, cases: Sequence[Case], *, values: bool = True) -> list[Factors]:
     """Return the factors of cases, in order.
+
+    values  whether to build the inputs and look at what they hold, which takes milliseconds each
 
     Raises
         CaseTextError  a case does not fit the schema
     """
     frame = Frame(schema)
-    return [_factors(bind(schema, case, frame)) for case in cases]
+    return [_factors(bind(schema, case, frame), values) for case in cases]
 
 
-def _factors(bound: BoundCase) -> Factors:
+def _factors(bound: BoundCase, values: bool) -> Factors:
     dims: dict[str, int] = {}
     numbers: dict[str, float] = {}
     words: dict[str, str] = dict(bound.dtypes)
@@ -76,7 +84,24 @@ def _factors(bound: BoundCase) -> Factors:
                     _tensor(item, words, flags)
             case BoundScalar():
                 _scalar(arg, numbers, words, flags)
-    return Factors(dims=dims, numbers=numbers, words=words, flags=flags)
+    _relations(bound, flags)
+    traits, extremes = traits_of(bound) if values else ({}, {})
+    return Factors(
+        dims=dims, numbers=numbers, words=words, flags=flags, traits=traits, extremes=extremes
+    )
+
+
+def _relations(bound: BoundCase, flags: dict[str, bool]) -> None:
+    """Compare how tensors of one shape lie."""
+    held = [a for a in bound.args if isinstance(a, BoundTensor) and a.place is not None]
+    for one, other in itertools.combinations(held, 2):
+        a, b = one.place, other.place
+        assert a is not None and b is not None
+        if len(a.shape) == len(b.shape) and one.arg.shape == other.arg.shape:
+            long_axes = [i for i, extent in enumerate(a.shape) if extent > 1]
+            flags[f"{one.name} and {other.name} have other strides"] = any(
+                a.strides[i] != b.strides[i] for i in long_axes
+            )
 
 
 def _scalar(
@@ -111,4 +136,9 @@ def _tensor(arg: BoundTensor, words: dict[str, str], flags: dict[str, bool]) -> 
         flags[f"the last axis of {name} has another stride than 1"] = (
             last in long_axes and strides[last] != 1
         )
+    if len(shape) > 1:
+        first = 0 in long_axes and strides[0] == 1
+        flags[f"the first axis of {name} has stride 1"] = first
+    reach = sum((extent - 1) * abs(step) for extent, step in zip(shape, strides, strict=True))
+    flags[f"{name} reaches past 2^31 elements"] = reach >= 2**31
     flags[f"{name} is expanded"] = any(strides[i] == 0 for i in long_axes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from judge_fakes import KERNEL, MATMUL, UNARY, dim, op, ret, scalar, tensor
+from judge_fakes import KERNEL, MATMUL, UNARY, dim, op, ret, scalar, span, tensor
 
 from gate.case.model import Case
 from gate.case.text import format_case, parse_case
@@ -15,7 +15,7 @@ from gate.judge.conditions import roundest
 from gate.judge.diagnose import Explanation, diagnose
 from gate.judge.factors import Factors, JudgedCase, factors_of
 from gate.judge.model import Comparison, Failure, FailureKind
-from gate.schema.model import OpSchema
+from gate.schema.model import Domain, OpSchema, Values
 
 Trigger = Callable[[Factors], bool]
 
@@ -123,6 +123,53 @@ def test_options_and_missing_args_are_factors() -> None:
     assert found.condition == "fails exactly when w is None"
     found, _ = investigate(schema, plan, lambda f: f.flags["causal"] and not f.flags["w is None"])
     assert found.condition == "fails exactly when causal and w is not None"
+
+
+def test_what_the_inputs_hold_is_a_factor() -> None:
+    labels = Values(domain=Domain.RANGE, range=span("0..H-1"), also=(-100,))
+    schema = op(
+        args=(tensor("x", "B H"), tensor("t", "B", "int64", values=labels)),
+        returns=(ret("y", "B"),),
+    )  # fmt: skip
+    plan = tuple(
+        f"op[B={b} H={h}; T={t}; x=contiguous/normal t=contiguous/{fill}; seed=00000{b}]"
+        for b, h, t, fill in [
+            (4, 128, "float32", "uniform"), (5, 33, "float16", "also"),
+            (7, 64, "float32", "also_all"), (3, 33, "float32", "uniform"),
+            (2, 17, "float16", "ramp"), (9, 256, "float16", "also"),
+        ]
+    )  # fmt: skip
+    found, _ = investigate(schema, plan, lambda f: f.traits.get("t holds -100", False))
+    assert found.condition == "fails exactly when t holds -100"
+    assert found.cause == "a sentinel or negative value of `t` is taken for an ordinary one"
+
+
+def test_tensors_that_lie_differently_are_a_factor() -> None:
+    schema = op(args=(tensor("x", "B H"), tensor("g", "B H")), returns=(ret("y", "B H"),))
+    plan = tuple(
+        f"op[B=8 H={h}; T=float32; x={x}/normal g={g}/normal; seed=000001]"
+        for h, x, g in [
+            (16, "contiguous", "contiguous"), (16, "row_gap", "contiguous"),
+            (17, "row_gap", "row_gap"), (33, "contiguous", "row_gap"),
+            (48, "transposed", "transposed"), (20, "transposed", "row_gap"),
+        ]
+    )  # fmt: skip
+    found, _ = investigate(schema, plan, lambda f: f.flags["x and g have other strides"])
+    assert found.condition == "fails exactly when x and g have other strides"
+
+
+def test_values_that_hide_a_failure_are_told_beside_the_condition() -> None:
+    hidden = {"large", "constant"}
+    plan = (
+        *PLAN, softmax_case(3, 130, x="contiguous/large"), softmax_case(9, 77, x="row_gap/large"),
+        softmax_case(2, 200, x="contiguous/constant"), softmax_case(2, 256, x="contiguous/large"),
+    )  # fmt: skip
+    found, _ = investigate(
+        UNARY, plan, lambda f: f.dims["H"] % 128 != 0 and f.words["fill of x"] not in hidden
+    )
+    assert found.condition == (
+        "fails exactly when H % 128 != 0; hidden by the values of `constant` in x, `large` in x"
+    )
 
 
 def test_a_failure_that_needs_luck_is_said_to_be_likely_only_there() -> None:

@@ -1,0 +1,106 @@
+"""What the values of a case have in common with those of others: sentinels, repeats, empty rows.
+
+Traits are looked up in the inputs themselves, which are built again from the case. They are kept
+apart from the other factors of a case, since they come and go with size and chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gate.case.bound import BoundCase, BoundTensor
+from gate.case.inputs import build_inputs
+from gate.dtypes import F64, Array, to_float64
+from gate.errors import CaseTextError
+from gate.schema.model import Io
+
+MOST_ELEMENTS = 1 << 18
+"""Inputs with more elements than this are not built for their traits."""
+DIVISORS = 4
+"""Dims that the members of an integer arg are divided by, smallest first."""
+
+
+def traits_of(bound: BoundCase) -> tuple[dict[str, bool], dict[str, float]]:
+    """Return the yes-or-no traits and the numbers of a case's values, by name.
+
+    Empty for inputs that are too large, or that need torch to be made.
+    """
+    flags: dict[str, bool] = {}
+    numbers: dict[str, float] = {}
+    if _elements(bound) > MOST_ELEMENTS:
+        return flags, numbers
+    try:
+        values = build_inputs(bound).values
+    except CaseTextError:
+        return flags, numbers
+    for arg in bound.args:
+        value = values.get(arg.name)
+        fed = isinstance(arg, BoundTensor) and arg.io not in (Io.OUT, Io.SCRATCH)
+        if fed and isinstance(value, np.ndarray) and value.size:
+            assert isinstance(arg, BoundTensor)
+            flags.update(_flags(arg, value, bound.dims))
+            numbers.update(_numbers(arg.name, value))
+    return flags, numbers
+
+
+def _elements(bound: BoundCase) -> int:
+    return sum(a.place.numel for a in bound.args if isinstance(a, BoundTensor) and a.place)
+
+
+def _flags(arg: BoundTensor, value: Array, dims: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    if value.dtype.kind == "b":
+        yield from _bool_flags(arg.name, value)
+    elif value.dtype.kind in "iu":
+        yield from _integer_flags(arg, value, dims)
+    else:
+        yield from _float_flags(arg.name, to_float64(value))
+
+
+def _bool_flags(name: str, value: Array) -> Iterator[tuple[str, bool]]:
+    rows = value.reshape(-1, value.shape[-1]) if value.ndim else value.reshape(1, 1)
+    yield f"some row of {name} is all False", bool((~rows.any(axis=-1)).any())
+    yield f"{name} is all True", bool(value.all())
+
+
+def _integer_flags(
+    arg: BoundTensor, value: Array, dims: Mapping[str, Any]
+) -> Iterator[tuple[str, bool]]:
+    name, flat = arg.name, value.reshape(-1)
+    for member in arg.values.also:
+        if not (isinstance(member, float) and math.isnan(member)):
+            yield f"{name} holds {member:g}", bool((flat == member).any())
+    yield f"{name} holds 0", bool((flat == 0).any())
+    yield f"{name} holds negative values", bool((flat < 0).any())
+    yield f"{name} repeats a value", len(np.unique(flat)) < flat.size
+    if value.ndim == 1 and flat.size > 1:
+        yield f"{name} has equal neighbours", bool((flat[1:] == flat[:-1]).any())
+    sizes = sorted((e, n) for n, e in dims.items() if isinstance(e, int) and e > 1)
+    for _, dim in sizes[:DIVISORS]:
+        yield f"some {name} % {dim} != 0", bool((flat % dims[dim] != 0).any())
+
+
+def _float_flags(name: str, value: F64) -> Iterator[tuple[str, bool]]:
+    rows = value.reshape(-1, value.shape[-1]) if value.ndim else value.reshape(1, 1)
+    yield f"{name} holds NaN", bool(np.isnan(rows).any())
+    yield f"{name} holds an infinity", bool(np.isinf(rows).any())
+    with np.errstate(invalid="ignore"):
+        top, low = rows.max(axis=-1), rows.min(axis=-1)
+    yield f"some row of {name} is negative throughout", bool((top < 0).any())
+    if rows.shape[-1] > 1:
+        yield f"some row of {name} is constant", bool((top == low).any())
+        ordered = np.sort(rows, axis=-1)
+        yield f"some row of {name} repeats a value", bool((ordered[:, 1:] == ordered[:, :-1]).any())
+
+
+def _numbers(name: str, value: Array) -> Iterator[tuple[str, float]]:
+    if value.dtype.kind == "b":
+        return
+    wide = to_float64(value)
+    finite = wide[np.isfinite(wide)]
+    if finite.size:
+        yield f"max of {name}", float(finite.max())
+        yield f"min of {name}", float(finite.min())
