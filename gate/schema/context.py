@@ -31,8 +31,20 @@ class Context:
     """Names that something uses."""
 
     def bad(self, parts: tuple[Part, ...], what: str) -> None:
-        """Note a problem at a key; its line is that of the deepest part that is there."""
-        self.reader.bad(line_of(self.document, parts), json_path(parts), what)
+        """Note a problem at a key; its line is that of the deepest part that is there.
+
+        A position in what is written as the one value that stands for a list is left out.
+        """
+        written = tuple(p for i, p in enumerate(parts) if p != 0 or self._is_list(parts[:i]))
+        self.reader.bad(line_of(self.document, written), json_path(written), what)
+
+    def _is_list(self, parts: tuple[Part, ...]) -> bool:
+        node: YNode | None = self.document
+        for part in parts:
+            if not isinstance(node, YMap) or not isinstance(part, str):
+                return True
+            node = node.get(part)
+        return node is None or isinstance(node, YList)
 
     def among(
         self, names: Iterable[str], known: Iterable[str], at: tuple[Part, ...], what: str
@@ -98,7 +110,7 @@ def line_of(document: YNode, parts: Iterable[Part]) -> int:
         elif isinstance(node, YList) and isinstance(part, int) and part < len(node.items):
             node = node.items[part]
             line = node.line
-        elif part != 0:
+        else:
             break
     return line
 

@@ -90,7 +90,8 @@ BAD = [
     (SOFTMAX + "nonfinte: off\n", "unknown key (did you mean nonfinite?)"),
     (SOFTMAX.replace("dtype: T}\nreturns", "dtype: flot32}\nreturns"), "no variable flot32"),
     (SOFTMAX.replace("[float32,", "[flot32,"), "'flot32' is not a dtype (did you mean float32?)"),
-    (SOFTMAX.replace("y: {tensor: [B, H], dtype: T}", "y: {is: x}"), "x is io: in; make it out or inout"),
+    (SOFTMAX.replace("y: {tensor: [B, H], dtype: T}", "y: {is: x}"),
+     "x is io: in; make it out or inout"),
     (SOFTMAX.replace("format: 1", "format: 2"), "format 2 is not known here; write format: 1"),
     (SOFTMAX.replace("H: 1..16384", "H: [1, 4096]"), "write 1..4096 for a range"),
     (SOFTMAX.replace("H: 1..16384", "H: 9..3"), "9..3 is empty; write 3..9"),
@@ -99,7 +100,8 @@ BAD = [
     (SOFTMAX.replace("x: {tensor", "torch: {tensor"), "has a meaning in expressions"),
     (SOFTMAX.replace("x: {tensor: [B, H], dtype: T}", "x: {tensor: [B, H], dtype: T, io: inn}"),
      "'inn' is not known (did you mean"),
-    (SOFTMAX.replace("reference: torch.softmax(x, dim=-1)\n", ""), "$.reference: the key is missing"),
+    (SOFTMAX.replace("reference: torch.softmax(x, dim=-1)\n", ""),
+     "$.reference: the key is missing"),
     (SOFTMAX.replace("entry: src/ops/softmax.py::softmax", "entry: softmax"), "is not a call"),
     (SOFTMAX + "tolerance: {float33: 2}\n", "float33 is not a float dtype (did you mean float32"),
     (SOFTMAX + "raises: {ValueError: H > Z}\n", "no variable Z"),
@@ -133,7 +135,7 @@ def test_all_problems_of_a_file_come_at_once_with_their_lines():
 
 
 def test_one_op_name_may_not_stand_in_two_files():
-    with pytest.raises(SchemaError, match="is declared in a.op.yaml:1 too"):
+    with pytest.raises(SchemaError, match=r"is declared in a\.op\.yaml:1 too"):
         load_files({"a.op.yaml": SOFTMAX.encode(), "b.op.yaml": SOFTMAX.encode()})
 
 
