@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -148,20 +147,37 @@ def _read_indexes(place: Path) -> list[CorpusKernel]:
             if name == INDEXES[0]:
                 raise UsageError(f"{file}: not found; a corpus folder has a {name}")
             continue
-        rows = yaml.safe_load(file.read_text(encoding="utf-8"))
-        kernels += [_kernel(row, f"{file}[{i}]") for i, row in enumerate(rows)]
+        kernels += [_kernel(row, f"{file}[{i}]") for i, row in enumerate(_rows(file))]
     twice = {k.op for k in kernels if sum(other.op == k.op for other in kernels) > 1}
     if twice:
         raise UsageError(f"{place}: in the index twice: {', '.join(sorted(twice))}")
     return kernels
 
 
-def _kernel(row: Mapping[str, Any], where: str) -> CorpusKernel:
+def _rows(file: Path) -> list[Any]:
+    try:
+        rows = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as problem:
+        raise UsageError(f"{file}: not YAML: {problem}") from None
+    if not isinstance(rows, list):
+        raise UsageError(f"{file}: an index is a list with a row for each kernel")
+    return rows
+
+
+def _kernel(row: Any, where: str) -> CorpusKernel:
+    if not isinstance(row, dict):
+        raise UsageError(f"{where}: a row is a mapping with op, role and family")
     unknown = set(row) - _ROW_KEYS
     if unknown:
-        word = min(unknown)
+        word = str(min(unknown))
         raise UsageError(f"{where}: unknown key {word}{did_you_mean(word, _ROW_KEYS)}")
+    if row.get("role") not in {role.value for role in Role}:
+        raise UsageError(f"{where}: role is {row.get('role')}; it is control or buggy")
     role = Role(row["role"])
+    strangers = set(row.get("devices", ())) - set(_DEVICES)
+    if strangers:
+        known = " and ".join(_DEVICES)
+        raise UsageError(f"{where}: no device is named {min(strangers)}; there are {known}")
     needed = ("op", "family", *(("control", "bug", "trigger") if role is Role.BUGGY else ()))
     missing = [key for key in needed if not row.get(key)]
     if missing:

@@ -183,7 +183,7 @@ def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
         made.append("  ".join([*cells, line[-1]]).rstrip())
-    made.insert(1, "-" * max(len(line) for line in made))
+    made.insert(1, "-" * len(made[0]))
     return made
 
 
