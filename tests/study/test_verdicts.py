@@ -48,7 +48,7 @@ def test_the_table_aligns_its_columns_and_counts_at_the_end() -> None:
     skipped = row("odd", Role.CONTROL, Verdict.PASS, passed=None)
     assert verdict_table(study(CLEAN, CAUGHT, skipped)).splitlines() == [
         "kernel      role     KernelBench  gate      cases  failed  s    smallest case",
-        "-" * 79,
+        "-" * 77,
         "relu        control  pass 5/5     pass      40     0       1.2  -",
         "relu_buggy  buggy    pass 5/5     illusion  40     3       1.2  "
         "relu_buggy[N=3; T=float32; x=contiguous/normal; seed=000000]",
