@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from gate.change.project import Project
 
@@ -19,66 +20,100 @@ _IMPORT = re.compile(
     |import[ \t]+((?:[^\n#\\]|\\\r?\n)+))""",
     re.MULTILINE | re.VERBOSE,
 )
+_NAME_AS = re.compile(rb"(\*|\w+)(?:[\s\\]+as[\s\\]+(\w+))?")
+_MODULE_AS = re.compile(rb"([\w.]+)(?:[\s\\]+as[\s\\]+(\w+))?")
 _WORD = re.compile(rb"\w+")
 
 _WHOLE = ""
 """Stands for a module itself among the names that are imported from it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Taken:
+    """One name that a file imports from a module."""
+
+    path: str
+    """The file."""
+    name: str
+    """What it takes: a name, `*`, or the whole module."""
+    bound: str
+    """What it calls it."""
+
+
 class ImportGraph:
-    """Imports among some files of a project."""
+    """Imports among the files of a project."""
 
-    def __init__(self, project: Project, paths: Iterable[str]) -> None:
+    def __init__(self, project: Project) -> None:
+        self.renames: dict[str, set[str]] = {}
+        """Name -> the new names that imports on the way from a wanted name gave it."""
         self._project = project
-        self._importers: dict[str, list[tuple[str, str]]] = {}
-        for path in paths:
-            for module, name in set(self._imported(path, project.sources[path])):
-                self._importers.setdefault(module, []).append((path, name))
+        self._takers: dict[str, list[_Taken]] = {}
+        self._words: dict[str, frozenset[bytes]] = {}
+        self._visited: set[tuple[str, str]] = set()
+        for path, raw in project.sources.items():
+            for module, taken in self._imported(path, raw):
+                self._takers.setdefault(module, []).append(taken)
 
-    def importers(self, modules: Iterable[str], names: set[str]) -> set[str]:
-        """Return the files that import one of `names`, or all, or the module, from `modules`.
+    def users(self, wanted: Iterable[tuple[str, str]]) -> set[str]:
+        """Return the files that may use one of the (module, name) pairs of `wanted`.
 
-        Tests, benchmarks and the like count only as importers of one another.
+        They import it, perhaps through files that pass it on, and name it outside of imports.
+        Pairs of earlier calls are not followed again. Tests, benchmarks and the like count only as
+        users of one another.
         """
         found = set()
-        for module in modules:
-            for path, name in self._importers.get(module, ()):
-                if is_user_path(path) and not is_user_path(module):
+        waiting = list(wanted)
+        while waiting:
+            module, name = pair = waiting.pop()
+            if pair in self._visited:
+                continue
+            self._visited.add(pair)
+            for taken in self._takers.get(module, ()):
+                if taken.name not in (name, "*", _WHOLE) or self._is_foreign(taken.path, module):
                     continue
-                if name in names or name == "*" or (name == _WHOLE and self._says(path, names)):
-                    found.add(path)
+                said = taken.bound if taken.name == name else name
+                if said.encode() in self._words_of(taken.path):
+                    found.add(taken.path)
+                if said != name:
+                    self.renames.setdefault(name, set()).add(said)
+                waiting.append((taken.path, taken.bound if taken.name == _WHOLE else said))
         return found
 
-    def _says(self, path: str, names: set[str]) -> bool:
-        raw = self._project.sources[path]
-        return any(word.decode("latin-1") in names for word in _WORD.findall(raw))
+    def _is_foreign(self, path: str, module: str) -> bool:
+        return is_user_path(path) and not is_user_path(module)
 
-    def _imported(self, path: str, raw: bytes) -> Iterator[tuple[str, str]]:
-        """Yield (module, name) of every import of a file, submodules as (submodule, whole)."""
+    def _words_of(self, path: str) -> frozenset[bytes]:
+        """The words of a file outside its import statements."""
+        if path not in self._words:
+            rest = _IMPORT.sub(b"", self._project.sources[path])
+            self._words[path] = frozenset(_WORD.findall(rest))
+        return self._words[path]
+
+    def _imported(self, path: str, raw: bytes) -> Iterator[tuple[str, _Taken]]:
+        """Yield the imports of a file; a submodule comes as a name and as a whole module."""
+        if b"import" not in raw:
+            return
         for dots, module, listed, plain, modules in _IMPORT.findall(raw):
             if modules:
-                for one in modules.split(b","):
-                    word = b"".join(one.split()[:1]).decode("latin-1")
-                    yield self._project.map.absolute(path, word), _WHOLE
-            else:
-                found = self._module(path, len(dots), module.decode("latin-1"))
-                if found:
-                    yield from self._taken(found, listed or plain)
+                for name, renamed in _MODULE_AS.findall(modules):
+                    word = name.decode("latin-1")
+                    bound = renamed.decode("latin-1") or word.partition(".")[0]
+                    taken = _Taken(path=path, name=_WHOLE, bound=bound)
+                    yield self._project.map.absolute(path, word), taken
+                continue
+            found = self._module(path, len(dots), module.decode("latin-1"))
+            for name, renamed in _NAME_AS.findall(listed or plain) if found else ():
+                word = name.decode("latin-1")
+                bound = (renamed or name).decode("latin-1")
+                yield found, _Taken(path=path, name=word, bound=bound)
+                submodule = self._project.map.submodule(found, word)
+                if submodule:
+                    yield submodule, _Taken(path=path, name=_WHOLE, bound=bound)
 
     def _module(self, path: str, level: int, name: str) -> str:
         if level:
             return self._project.map.relative(path, level, name)
         return self._project.map.absolute(path, name)
-
-    def _taken(self, module: str, names: bytes) -> Iterator[tuple[str, str]]:
-        if b"*" in names:
-            yield module, "*"
-        for raw in _WORD.findall(names):
-            word = raw.decode("latin-1")
-            submodule = self._project.map.submodule(module, word)
-            if submodule:
-                yield submodule, _WHOLE
-            yield module, word
 
 
 def is_user_path(path: str) -> bool:

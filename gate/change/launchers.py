@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from gate.change.facts import Kind
 from gate.change.graph import Graph
@@ -29,12 +29,10 @@ class Launchers:
         self._graph = graph
         self._project = graph.project
         self._jit = jit
-        self._mentions = Mentions(graph)
+        self._imports = ImportGraph(graph.project)
+        self._mentions = Mentions(graph, self._imports.renames)
         self._mentions.add(seeds)
-        self._imports = ImportGraph(graph.project, graph.project.sources)
         self._callers_of: dict[Key, frozenset[Key]] = {}
-        self._names: set[str] = set()
-        self._reached: set[str] = set()
         self._taken: set[str] = set()
         self._follow(jit)
 
@@ -66,27 +64,17 @@ class Launchers:
         return {kernel: tuple(self._climb(direct)) for kernel, direct in starts.items()}
 
     def _follow(self, keys: Iterable[Key]) -> None:
-        """Take in the files that import one of `keys`, or what holds one, or passes one on."""
+        """Take in the files that import one of `keys` or what holds one, and use it."""
         wanted = set(keys)
         while True:
             wanted = {holder for key in wanted for holder in self._mentions.holders(key)}
-            self._names |= {key.plain.partition(".")[0] for key in wanted}
-            self._reached |= {key.path for key in wanted}
-            new = self._imports.importers(self._reached, self._names) - self._taken
+            pairs = {(key.path, key.plain.partition(".")[0]) for key in wanted}
+            new = self._imports.users(pairs) - self._taken
             if not new:
                 return
+            self._taken |= new
             self._mentions.add(new)
             self._callers_of.clear()
-            self._taken |= new
-            self._reached |= new
-            self._names |= {name for path in new for name in self._renamed(path)}
-
-    def _renamed(self, path: str) -> Iterator[str]:
-        """Yield the new names that a file gives to wanted ones: others may import those."""
-        facts = self._project.facts(path)
-        for bound, imports in facts.imports.items() if facts is not None else ():
-            if any(one.name in self._names for one in imports):
-                yield bound
 
     def _launches(self, user: Key, kernel: Key) -> bool:
         launched = self._graph.keys(user, self._project.definition(user).launches)

@@ -7,7 +7,7 @@ worked out. So files are parsed only if they stand between a mention and its mea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gate.change.facts import Dotted, Kind, ModuleFacts
 from gate.change.graph import Graph
@@ -20,8 +20,10 @@ _Place = tuple[Key, Dotted]
 class Mentions:
     """Finds the users of definitions among the files that were added."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, renames: Mapping[str, set[str]]) -> None:
+        """renames  name -> new names that files which are not added gave it; may grow"""
         self._graph = graph
+        self._renames = renames
         self._project = graph.project
         self._added: set[str] = set()
         self._places: dict[str, list[_Place]] = {}
@@ -92,7 +94,9 @@ class Mentions:
         found = {name}
         waiting = [name]
         while waiting:
-            more = self._renamed.get(waiting.pop(), set()) - found
+            spelled = waiting.pop()
+            more = self._renamed.get(spelled, set()) | self._renames.get(spelled, set())
+            more -= found
             found |= more
             waiting.extend(more)
         return found

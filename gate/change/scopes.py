@@ -12,8 +12,8 @@ from typing import Any
 
 from gate.change.facts import OWN_CLASS, Applied, Dotted, Import
 
-_LEAVES = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
-"""Kinds of nodes that hold no names."""
+_WITHOUT_NAMES = frozenset({"ctx", "op", "ops", "attr", "kind", "lineno", "type_comment"})
+"""Fields of nodes that never hold a name that is read or bound."""
 
 _LAUNCHING = frozenset({"run", "warmup"})
 """Methods of a jit function that launch or compile it, beside `kernel[grid](...)`."""
@@ -228,7 +228,7 @@ def _match_name(
 
 def _children(scope: Scope, node: ast.AST, stack: list[ast.AST]) -> None:
     """Go on with what a node holds; written out, since most of the time is spent here."""
-    for field in node._fields:
+    for field in _FIELDS[type(node)]:
         value = getattr(node, field, None)
         if isinstance(value, list):
             stack += [item for item in value if isinstance(item, ast.AST)]
@@ -240,6 +240,16 @@ def _nothing(scope: Scope, node: ast.AST, stack: list[ast.AST]) -> None:
     return
 
 
+class _Fields(dict[type[ast.AST], tuple[str, ...]]):
+    """Fields of each kind of node that may hold names."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        fields = tuple(field for field in kind._fields if field not in _WITHOUT_NAMES)
+        self[kind] = fields
+        return fields
+
+
+_FIELDS = _Fields()
 _Handler = Callable[[Scope, Any, list[ast.AST]], None]
 
 _HANDLERS: dict[type[ast.AST], _Handler] = {
@@ -267,7 +277,6 @@ _HANDLERS: dict[type[ast.AST], _Handler] = {
     ast.SetComp: _comprehension,
     ast.DictComp: _comprehension,
     ast.GeneratorExp: _comprehension,
-    **{leaf: _nothing for kind in _LEAVES for leaf in kind.__subclasses__()},
 }
 
 

@@ -117,6 +117,20 @@ def test_callers_through_reexports_are_found() -> None:
     assert found == ["f", "lazy.py::entry", "user.py::entry"]
 
 
+def test_callers_through_modules_that_are_passed_on_are_found() -> None:
+    found = launchers(
+        "def f(x):\n    k[(1,)](x)\n",
+        {
+            "ops/__init__.py": "",
+            "pkg/__init__.py": "from ops import a as kernels\nimport ops.a as other\n",
+            "one.py": "from pkg import kernels\ndef one(x):\n    kernels.f(x)\n",
+            "two.py": "import pkg\ndef two(x):\n    pkg.other.f(x)\n",
+            "three.py": "import ops.a, pkg as p\ndef three(x):\n    p.kernels.f(ops)\n",
+        },
+    )
+    assert found == ["f", "one.py::one", "three.py::three", "two.py::two"]
+
+
 def test_methods_that_need_an_instance_end_the_way_except_in_the_same_file() -> None:
     found = launchers(
         """
