@@ -74,7 +74,7 @@ def _undecided(result: RunResult, mark: Mark) -> str:
         ran, planned = case_count(result), sum(op.counts.planned for op in result.ops)
         failed = sum(op.counts.failed for op in result.ops)
         so_far = "nothing that ran was wrong" if not failed else f"{failed:,} failed"
-        after = f"after {ran:,} of {plural(planned, 'case')}; {so_far}" if ran else "before a case"
+        after = f"after {ran:,} of {plural(planned, 'case')}; {so_far}" if ran else "before its first case"
         return f"the run was cut short {after}."
     unsettled = [k for k in ranked(result) if k.verdict.is_unsettled]
     first = unsettled[0]
