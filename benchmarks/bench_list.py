@@ -260,7 +260,8 @@ def least(repeat: int, work: Callable[[], object]) -> float:
 def fresh_process(folder: Path) -> None:
     """Find the changes in a new interpreter, and check that torch and triton stay out of it."""
     code = (
-        "import sys; sys.path[:0] = ['benchmarks', '.']; import bench_list; from pathlib import Path\n"
+        "import sys; sys.path[:0] = ['benchmarks', '.']\n"
+        "import bench_list; from pathlib import Path\n"
         f"assert bench_list.find_changes(Path({str(folder)!r})).kernels\n"
         "assert not {'torch', 'triton'} & set(sys.modules)"
     )
