@@ -41,16 +41,20 @@ def _declared(document: YNode) -> frozenset[str]:
     return frozenset(names)
 
 
-def _mentioned(node: YNode) -> frozenset[str]:
+def _mentioned(document: YNode) -> frozenset[str]:
     """Return every word of a document's values, and the keys of `live`."""
-    match node:
-        case YMap():
-            found: frozenset[str] = frozenset()
-            for key, _, value in node.items:
-                found |= _mentioned(value)
-                if key == "live" and isinstance(value, YMap):
-                    found |= {name for name, _, _ in value.items}
-            return found
-        case YList():
-            return frozenset().union(*(_mentioned(item) for item in node.items))
-    return frozenset(NAME.findall(node.text))
+    found: set[str] = set()
+    waiting: list[YNode] = [document]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case YMap():
+                waiting += [value for _, _, value in node.items]
+                live = node.get("live")
+                if isinstance(live, YMap):
+                    found |= {name for name, _, _ in live.items}
+            case YList():
+                waiting += node.items
+            case _:
+                found |= set(NAME.findall(node.text))
+    return frozenset(found)

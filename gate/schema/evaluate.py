@@ -76,10 +76,11 @@ def _operand(value: Any) -> bool:
 
 def _binary(op: str, left: Any, right: Any) -> Any:
     """Apply an operator; what would fill the memory is refused before it is computed."""
-    if op == "+" and type(left) is type(right) and isinstance(left, (list, tuple)):
-        if len(left) + len(right) > MAX_JOINED:
-            raise EvalError(f"a list of more than {MAX_JOINED} members")
-        return left + right
+    for kind in (list, tuple):
+        if op == "+" and isinstance(left, kind) and isinstance(right, kind):
+            if len(left) + len(right) > MAX_JOINED:
+                raise EvalError(f"a list of more than {MAX_JOINED} members")
+            return kind((*left, *right))
     for value in (left, right):
         if not _operand(value):
             raise EvalError(f"`{op}` takes numbers and tensors, not {_shown(value)}")

@@ -5,9 +5,14 @@ Each is reported once, with the quoted text that was meant, and reading goes on 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gate.schema.parse import open_brackets
 from gate.schema.reader import Reader
 from gate.schema.yamldoc import YList, YMap, YNode, YScalar
+
+MAX_PIECES = 16
+"""Pieces of one expression: commas that YAML took for its own."""
 
 
 def join_halves(reader: Reader, node: YNode, path: str = "$") -> YNode:
@@ -26,14 +31,13 @@ def _members(reader: Reader, items: tuple[YNode, ...], path: str) -> list[YNode]
     position = 0
     while position < len(items):
         here = f"{path}[{len(made)}]"
-        texts = [_plain(item) for item in items[position:]]
-        count = _pieces(texts)
-        if count > 1:
-            pieces = [text for text in texts[:count] if text is not None]
+        rest = (_plain(item) for item in items[position + 1 : position + MAX_PIECES])
+        pieces = _pieces(_plain(items[position]), rest)
+        if pieces:
             made.append(_joined(reader, items[position].line, here, pieces))
         else:
             made.append(join_halves(reader, items[position], here))
-        position += count
+        position += max(1, len(pieces))
     return made
 
 
@@ -43,32 +47,31 @@ def _entries(reader: Reader, node: YMap, path: str) -> list[tuple[str, int, YNod
     position = 0
     while position < len(node.items):
         name, line, value = node.items[position]
-        rest = node.items[position + 1 :]
-        texts = [_plain(value), *(key if _is_null(held) else None for key, _, held in rest)]
-        count = _pieces(texts)
-        if count > 1:
-            pieces = [text for text in texts[:count] if text is not None]
+        later = node.items[position + 1 : position + MAX_PIECES]
+        pieces = _pieces(_plain(value), (key if _is_null(held) else None for key, _, held in later))
+        if pieces:
             made.append((name, line, _joined(reader, value.line, f"{path}.{name}", pieces)))
         else:
             made.append((name, line, join_halves(reader, value, f"{path}.{name}")))
-        position += count
+        position += max(1, len(pieces))
     return made
 
 
-def _pieces(texts: list[str | None]) -> int:
-    """Return how many texts from the first on make one whole expression (1: it is whole)."""
-    if not texts or texts[0] is None or open_brackets(texts[0]) <= 0:
-        return 1
-    whole = texts[0]
-    for count, text in enumerate(texts[1:], 2):
+def _pieces(first: str | None, rest: Iterable[str | None]) -> list[str]:
+    """Return the texts that make one whole expression; none when the first is whole by itself."""
+    if first is None or open_brackets(first) <= 0:
+        return []
+    pieces = [first]
+    for text in rest:
         if text is None:
             break
-        whole = f"{whole}, {text}"
-        if open_brackets(whole) == 0:
-            return count
-        if open_brackets(whole) < 0:
+        pieces.append(text)
+        depth = open_brackets(", ".join(pieces))
+        if depth == 0:
+            return pieces
+        if depth < 0:
             break
-    return 1
+    return []
 
 
 def _joined(reader: Reader, line: int, path: str, pieces: list[str]) -> YScalar:

@@ -15,7 +15,7 @@ from gate.schema.yamldoc import Scalar, YList, YMap, YNode, YScalar
 T = TypeVar("T")
 MAX_PROBLEMS = 100
 """Problems of one file; whoever has more mends these first."""
-MAX_ENTRIES = 512
+MAX_ENTRIES = 256
 """Entries of one map or list: no real schema comes near."""
 MAX_MESSAGE = 400
 """Characters of one message; what a file quotes may be long."""

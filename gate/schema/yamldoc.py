@@ -107,6 +107,12 @@ def read_yaml(raw: bytes, file: str, problems: list[Problem]) -> list[YNode]:
         what = f"byte {error.start} is not UTF-8{wide}; save the file as UTF-8"
         problems.append(Problem(file=file, line=line, path="$", what=what))
         return []
+    mark = text.find("\ufeff")
+    if mark >= 0:
+        line = text[:mark].count("\n") + 1
+        what = "a byte order mark inside the file (U+FEFF); take it out"
+        problems.append(Problem(file=file, line=line, path="$", what=what))
+        return []
     reader = _Reader(text, file, problems)
     try:
         return reader.documents()
@@ -139,7 +145,7 @@ def _forbidden(char: str) -> bool:
         char in "\t\n\r\x85"
         or 0x20 <= code <= 0x7E
         or 0xA0 <= code <= 0xD7FF
-        or (0xE000 <= code <= 0xFFFD and code != 0xFEFF)
+        or 0xE000 <= code <= 0xFFFD
         or code >= 0x10000
     )
 
