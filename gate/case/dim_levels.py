@@ -13,6 +13,7 @@ from typing import Any
 from gate.case.factor import Factor, Level
 from gate.case.frame import GROUP, Extents, Frame
 from gate.case.limits import Limits
+from gate.schema.expr import Expr
 from gate.schema.model import Dim, DimGroup, DimKind
 
 INNER_TILES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
@@ -24,9 +25,14 @@ PRIMES = (7, 13, 31, 61, 97, 127, 251, 509, 1021, 2039, 4093, 16381)
 """Largest primes below powers of two, and two between."""
 LAST_WEIGHT = 2.5
 """Weight of a dim of a last axis."""
+FEW = 32
+"""A dim that is at most this counts as batch-like where it is not the last axis."""
 BATCH_WEIGHT = 0.3
 """Weight of a dim that stands before the last two axes only."""
-_PLACE_WEIGHTS = {0: LAST_WEIGHT, 1: 1.0}
+_FLAT_WEIGHTS = (LAST_WEIGHT, 1.0)
+"""Weights of the axes of a matrix, the last one first: its rows are a batch."""
+_DEEP_WEIGHTS = (LAST_WEIGHT, 2.0)
+"""Weights of the last axes of a tensor of three or more: the last but one is a sequence."""
 
 
 def inner_dims(frame: Frame) -> frozenset[str]:
@@ -49,14 +55,59 @@ def tensor_dims(frame: Frame) -> tuple[frozenset[str], ...]:
     return tuple(dims for dims in found if dims)
 
 
+def _is_few(frame: Frame, name: str) -> bool:
+    """Whether a dim never grows large: heads, groups, a batch."""
+    dim = frame.dims[name]
+    if dim.kind is DimKind.CHOICES:
+        return max(dim.choices) <= FEW
+    return not frame.open_ended(name) and frame.extents(name, {}).hi <= FEW
+
+
+def returned_dims(frame: Frame) -> frozenset[str] | None:
+    """Return the drawn dims in the shapes of the returns; None when a shape is not declared."""
+    returns = [ret for ret in frame.schema.returns if not ret.never and not ret.is_arg]
+    if not returns or any(ret.shape is None for ret in returns):
+        return None
+    named = (expr.names for ret in returns for expr in ret.shape or ())
+    return _drawn_below(frame, set[str]().union(*named))
+
+
+def is_reduced(frame: Frame, extent: Expr, kept: frozenset[str] | None) -> bool:
+    """Return whether an axis of an arg is reduced: its dims appear in no return.
+
+    kept  what `returned_dims` says
+    """
+    if kept is None:
+        return False
+    own = _drawn_below(frame, extent.names)
+    return bool(own) and not own & kept
+
+
+def reduced_dims(frame: Frame) -> frozenset[str]:
+    """Return the drawn dims of args that appear in no return, where all returns are declared."""
+    kept = returned_dims(frame)
+    if kept is None:
+        return frozenset()
+    named = (expr.names for arg in frame.tensors for expr in arg.shape or ())
+    return _drawn_below(frame, set[str]().union(*named)) - kept
+
+
 def dim_weights(frame: Frame) -> dict[str, float]:
-    """Return how much of a tensor's elements each drawn dim should get: dims of last axes most,
-    batch-like ones least. A dim that stands in several places has the largest weight."""
+    """Return how much of a tensor's elements each drawn dim should get: dims of last axes and dims
+    that are reduced most, batch-like ones least. A dim that stands in several places has the
+    largest weight."""
     weights = dict.fromkeys(frame.drawn_dims, BATCH_WEIGHT)
+    kept = returned_dims(frame)
     for arg in frame.tensors:
-        for place, expr in enumerate(reversed(arg.shape or ())):
+        shape = arg.shape or ()
+        places = _DEEP_WEIGHTS if len(shape) > 2 else _FLAT_WEIGHTS
+        for place, expr in enumerate(reversed(shape)):
+            weight = places[place] if place < len(places) else BATCH_WEIGHT
+            if is_reduced(frame, expr, kept):
+                weight = LAST_WEIGHT
             for name in _drawn_below(frame, expr.names):
-                weights[name] = max(weights[name], _PLACE_WEIGHTS.get(place, BATCH_WEIGHT))
+                few = place > 0 and weight < LAST_WEIGHT and _is_few(frame, name)
+                weights[name] = max(weights[name], BATCH_WEIGHT if few else weight)
     if frame.schema.group is not None:
         alone = any(arg.group and not arg.shape for arg in frame.tensors)
         weights[GROUP] = LAST_WEIGHT if alone else BATCH_WEIGHT

@@ -18,16 +18,23 @@ class Limits:
     tile of them."""
     rows: int
     """Slices along the last axis of any one tensor."""
+    deep_rows: int
+    """The same for tensors of three or more axes: their kernels tend to loop in each program."""
     extent: int
     """The largest extent of a dim that levels ask for."""
     levels: int
     """Levels of a dim at most."""
 
 
-INTERPRETER = Limits(elements=1 << 16, slices=256, rows=1280, extent=1 << 14, levels=18)
+INTERPRETER = Limits(
+    elements=1 << 16, slices=256, rows=1280, deep_rows=400, extent=1 << 14, levels=18
+)
 """About a millisecond a block operation: a few hundred programs a case."""
-CUDA = Limits(elements=1 << 24, slices=1 << 20, rows=1 << 21, extent=1 << 22, levels=24)
-"""Copying and judging 16 million elements takes about a second on the host."""
+CUDA = Limits(
+    elements=1 << 19, slices=1 << 16, rows=1 << 16, deep_rows=1 << 14, extent=1 << 18, levels=24
+)
+"""A GPU has room for far more; the float64 reference on one core of the host has not: several
+evaluations of half a million elements, 16-bit dots among them, take it tenths of a second."""
 SMALL_SHARE = 2
 """Most cases are held to a fraction of the bounds, so that the budget of seconds goes further."""
 
@@ -43,6 +50,7 @@ def smaller(limits: Limits) -> Limits:
         elements=limits.elements // SMALL_SHARE,
         slices=max(limits.slices // SMALL_SHARE, 16),
         rows=max(limits.rows // SMALL_SHARE, 64),
+        deep_rows=max(limits.deep_rows // SMALL_SHARE, 64),
         extent=limits.extent,
         levels=limits.levels,
     )
@@ -50,11 +58,15 @@ def smaller(limits: Limits) -> Limits:
 
 def over(limits: Limits, shapes: Iterable[tuple[int, ...]]) -> float:
     """Return by which factor shapes exceed the bounds (at most 1: they fit)."""
-    total, slices, rows = 0, 0, 0
+    total, slices, rows, deep = 0, 0, 0, 0
     for shape in shapes:
         numel = math.prod(shape)
         total += numel
         if numel and shape:
             slices = max(slices, numel // max(shape))
             rows = max(rows, numel // shape[-1])
-    return max(total / limits.elements, slices / limits.slices, rows / limits.rows)
+            deep = max(deep, numel // shape[-1] if len(shape) > 2 else 0)
+    return max(
+        total / limits.elements, slices / limits.slices, rows / limits.rows,
+        deep / limits.deep_rows,
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from gate.case.bind import bind
-from gate.case.dim_levels import inner_dims
+from gate.case.dim_levels import inner_dims, reduced_dims
 from gate.case.draw import Dice
 from gate.case.factor import Factor
 from gate.case.frame import Frame
@@ -21,6 +21,7 @@ from gate.case.limits import Limits
 from gate.case.model import Case, TensorChoice
 from gate.case.openers import Sizer, float_args
 from gate.case.points import point_wish
+from gate.case.possible import affordable
 from gate.case.special import is_sixteen_bit
 from gate.case.text import parse_case
 from gate.case.wish import Wish, grant
@@ -88,13 +89,13 @@ def probe_wishes(
 ) -> Iterator[tuple[str, Wish]]:
     """Yield (why, wish) for the other probes."""
     sizer = Sizer(frame, factors, tiles, limits)
-    yield from _long(frame, factors, sizer, device)
+    yield from _long(frame, factors, sizer, limits, device)
     yield from _specials(frame, sizer)
     yield from _maxima(frame, factors, sizer, limits)
 
 
 def _long(
-    frame: Frame, factors: tuple[Factor, ...], sizer: Sizer, device: str
+    frame: Frame, factors: tuple[Factor, ...], sizer: Sizer, limits: Limits, device: str
 ) -> Iterator[tuple[str, Wish]]:
     narrow: dict[str, Any] = {}
     for factor in factors:
@@ -104,10 +105,13 @@ def _long(
                 narrow[factor.name] = small[0]
     if not narrow or not float_args(frame):
         return
-    inner = inner_dims(frame)
+    inner = inner_dims(frame) | reduced_dims(frame)
     small_sizes = sizer.sizes("tiny", 0)
     for name in sorted(inner, key=frame.drawn_dims.index):
-        values = {**small_sizes, **narrow, name: LONG.get(device, LONG["cuda"])}
+        length = LONG.get(device, LONG["cuda"])
+        while length > 1 and not affordable(frame, {name: length}, limits):
+            length = length // 2 | 1
+        values = {**small_sizes, **narrow, name: length}
         yield (
             f"long {name}, 16 bit, values of one sign",
             Wish(values=values, fill=("", "uniform01"), base="uniform01", pinned=frozenset({name})),

@@ -30,6 +30,7 @@ def roomy(limits: Limits, frame: Frame) -> Limits:
         elements=int(limits.elements * factor),
         slices=int(limits.slices * factor),
         rows=int(limits.rows * factor),
+        deep_rows=int(limits.deep_rows * factor),
         extent=limits.extent,
         levels=limits.levels,
     )

@@ -6,6 +6,7 @@ axis begins, or the one before it, and becomes `needle(position,axis)` once the 
 
 from __future__ import annotations
 
+from gate.case.dim_levels import is_reduced, returned_dims
 from gate.case.domain import FillKind, fill_kind
 from gate.case.fills import TWIN, is_drawn, may_hold
 from gate.case.frame import Frame
@@ -57,17 +58,12 @@ def needle_axes(frame: Frame, arg: TensorArg) -> tuple[int, ...]:
 def reduced_axes(frame: Frame, arg: TensorArg) -> tuple[int, ...]:
     """Return the axes, as negative indices, whose dims appear in no declared return; none when a
     return's shape is not declared."""
-    kept: set[str] = set()
-    for ret in frame.schema.returns:
-        if ret.shape is None and not ret.never and not ret.is_arg:
-            return ()
-        for expr in ret.shape or ():
-            kept |= expr.names
-    axes = []
-    for axis, expr in enumerate(reversed(arg.shape or ()), start=1):
-        if expr.names and not expr.names & kept and frame.schema.returns:
-            axes.append(-axis)
-    return tuple(axes)
+    kept = returned_dims(frame)
+    return tuple(
+        -axis
+        for axis, expr in enumerate(reversed(arg.shape or ()), start=1)
+        if is_reduced(frame, expr, kept)
+    )
 
 
 def twin_candidates(frame: Frame, arg: TensorArg) -> tuple[str, ...]:
