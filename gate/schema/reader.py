@@ -135,6 +135,14 @@ class Reader:
             return ()
         return node.items if isinstance(node, YList) else (node,)
 
+    def some(
+        self, node: YNode | None, path: str, read: Callable[[YNode, str], T | None]
+    ) -> tuple[T, ...]:
+        """Read as `many` does, and note a list that is there and empty."""
+        if isinstance(node, YList) and not node.items:
+            self.bad(node.line, path, "an empty list; name something, or leave the key out")
+        return self.many(node, path, read)
+
     def many(
         self, node: YNode | None, path: str, read: Callable[[YNode, str], T | None]
     ) -> tuple[T, ...]:

@@ -60,7 +60,7 @@ def read_op(reader: Reader, node: YNode) -> OpSchema | None:
     return OpSchema(
         op=op, file=reader.file, line=top.line, entry=entry or _NO_CALL, reference=reference,
         dims=dims, group=group, digest=digest(node),
-        kernels=reader.many(top.get("kernels"), "$.kernels", _kernel_id(reader)),
+        kernels=reader.some(top.get("kernels"), "$.kernels", _kernel_id(reader)),
         dtypes=read_dtypes(reader, top.get("dtypes")),
         args=read_args(reader, top.get("args")),
         returns=_returns(reader, top.get("returns")),
@@ -265,7 +265,7 @@ def _raises(reader: Reader, node: YNode | None) -> tuple[tuple[str, tuple[Expr, 
         path = f"$.raises.{name}"
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name):
             reader.bad(line, path, f"{name!r} is not the name of an error class")
-        made.append((name, reader.many(value, path, reader.expr)))
+        made.append((name, reader.some(value, path, reader.expr)))
     return tuple(made)
 
 
@@ -273,7 +273,7 @@ def _grad(reader: Reader, node: YNode | None) -> Grad | None:
     if node is None:
         return None
     if not isinstance(node, YMap):
-        args = reader.many(node, "$.grad", reader.text)
+        args = reader.some(node, "$.grad", reader.text)
         return Grad(args=args) if args else None
     reader.keys(node, "$.grad", ("args", "returns", "clobbers", "layouts"), ("args",))
     returns, clobbers, layouts = node.get("returns"), node.get("clobbers"), node.get("layouts")
@@ -287,7 +287,7 @@ def _grad(reader: Reader, node: YNode | None) -> Grad | None:
             clobbers = YScalar(value=text, text=text, line=clobbers.line)
         condition = reader.expr(clobbers, "$.grad.clobbers")
     return Grad(
-        args=reader.many(node.get("args"), "$.grad.args", reader.text),
+        args=reader.some(node.get("args"), "$.grad.args", reader.text),
         returns=reader.many(returns, "$.grad.returns", reader.text)
         if returns is not None else None,
         clobbers=condition,
