@@ -22,11 +22,9 @@ DEMO_CASES = 20
 """Enough to find and shrink the planted bug on two cores within a minute."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
     """Add the command to the parser."""
-    parser = verbs.add_parser(
-        "demo", help="gate a made-up pull request that is wrong for 513 tokens", allow_abbrev=False
-    )
+    parser = verbs.add_parser("demo", help=help_line, allow_abbrev=False)
     parser.add_argument(
         "--device", default="interpreter", metavar="DEVICE", help="default: interpreter"
     )

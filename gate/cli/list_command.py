@@ -10,10 +10,10 @@ from gate.engine.scope import Scope, ScopedKernel, make_scope
 from gate.report.text import line_safe
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
     """Add the command to the parser."""
     parser = verbs.add_parser(
-        "list", help="say which kernels changed, why, and which schema covers them; run nothing",
+        "list", help=help_line,
         allow_abbrev=False,
     )  # fmt: skip
     add_repository(parser)

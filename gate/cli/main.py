@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from gate import __version__
-from gate.cli import (
-    demo_command,
-    list_command,
-    plan_command,
-    replay_command,
-    report_command,
-    run_command,
-    schema_command,
-    study_command,
-)
 from gate.errors import ExitCode, GateError
 
 Command = Callable[[argparse.Namespace], int]
@@ -34,8 +26,24 @@ exit codes:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser with every subcommand; each sets `command` to its function."""
+VERBS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "run": ("run_command", "fuzz the changed kernels and say whether they may be merged"),
+        "list": ("list_command", "say which kernels changed, why, and which schema covers them"),
+        "replay": ("replay_command", "run one case again by its text"),
+        "report": ("report_command", "make reports again from a result.json"),
+        "schema": ("schema_command", "check or show op schemas"),
+        "plan": ("plan_command", "print the cases of an op schema without running them"),
+        "study": ("study_command", "measure the gate on its corpus"),
+        "demo": ("demo_command", "gate a made-up pull request that is wrong for 513 tokens"),
+    }
+)
+"""command -> (module of this package, help line)."""
+
+
+def build_parser(verb: str = "") -> argparse.ArgumentParser:
+    """Return the parser. Only the named command's module is imported: listing changes must not
+    pay for what running them needs. Without a name every command is there in full."""
     parser = argparse.ArgumentParser(
         prog="kernel-gate",
         description="Fuzz the Triton kernels that a change touches, and judge them in float64.",
@@ -45,18 +53,19 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kernel-gate {__version__}")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (
-        run_command, list_command, replay_command, report_command, schema_command,
-        plan_command, study_command, demo_command,
-    ):  # fmt: skip
-        module.add(verbs)
+    for name, (module, help_line) in VERBS.items():
+        if verb in ("", name):
+            importlib.import_module(f"gate.cli.{module}").add(verbs, help_line)
+        else:
+            verbs.add_parser(name, help=help_line, add_help=False)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors go to stderr, never as a traceback
     unless they are kernel-gate's own defects."""
-    parser = build_parser()
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    parser = build_parser(next((word for word in words if word in VERBS), "none"))
     try:
         options = parser.parse_args(arguments)
     except SystemExit as stop:

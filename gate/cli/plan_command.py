@@ -14,11 +14,9 @@ from gate.schema.load import load_text
 from gate.schema.model import OpSchema
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
     """Add the command to the parser."""
-    parser = verbs.add_parser(
-        "plan", help="print the cases of an op schema without running them", allow_abbrev=False
-    )
+    parser = verbs.add_parser("plan", help=help_line, allow_abbrev=False)
     parser.add_argument("schema", type=Path, metavar="SCHEMA", help="an *.op.yaml file")
     parser.add_argument(
         "--op", default="", metavar="NAME", help="the op, when the file has several"

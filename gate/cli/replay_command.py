@@ -22,10 +22,10 @@ from gate.report.jsonfile import loads
 from gate.result import RunResult
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
     """Add the command to the parser."""
     parser = verbs.add_parser(
-        "replay", help="run one case again by its text", allow_abbrev=False,
+        "replay", help=help_line, allow_abbrev=False,
         description="Exit 0 when the case passes, 1 when it fails, 3 when it cannot be judged.",
     )  # fmt: skip
     parser.add_argument("case", metavar="CASE", help="a case text, as reports print it")

@@ -11,11 +11,9 @@ from gate.report.jsonfile import loads
 from gate.report.writer import check_folder, write_reports
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
     """Add the command to the parser."""
-    parser = verbs.add_parser(
-        "report", help="make reports again from a result.json", allow_abbrev=False
-    )
+    parser = verbs.add_parser("report", help=help_line, allow_abbrev=False)
     parser.add_argument("result", type=Path, metavar="RESULT", help="a result.json")
     parser.add_argument(
         "--to", default="junit,comment,summary", metavar="LIST",

@@ -26,10 +26,10 @@ FAIL_ON = ("defect", "new", "relaxed", "never")
 """What `--fail-on` takes."""
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
     """Add the command to the parser."""
     parser = verbs.add_parser(
-        "run", help="fuzz the kernels that a change touches and say whether it may be merged",
+        "run", help=help_line,
         description="Find the changed kernels, run their ops, judge, report; exit 1 to block.",
         allow_abbrev=False,
     )  # fmt: skip

@@ -12,9 +12,9 @@ from gate.schema.show import render
 from gate.schema.support import refuse_unsupported
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
     """Add the command to the parser."""
-    parser = verbs.add_parser("schema", help="check or show op schemas", allow_abbrev=False)
+    parser = verbs.add_parser("schema", help=help_line, allow_abbrev=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     check = actions.add_parser(
         "check", help="report every problem of these files", allow_abbrev=False

@@ -13,9 +13,9 @@ from gate.engine.settings import RunSettings
 from gate.study.verdicts import STUDY_CASES, run_verdicts, verdict_table, write_rows
 
 
-def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
     """Add the command to the parser."""
-    parser = verbs.add_parser("study", help="measure the gate on its corpus", allow_abbrev=False)
+    parser = verbs.add_parser("study", help=help_line, allow_abbrev=False)
     studies = parser.add_subparsers(title="studies", metavar="STUDY", required=True)
     verdicts = studies.add_parser(
         "verdicts", help="every kernel of the corpus: role, benchmark oracles, verdict",

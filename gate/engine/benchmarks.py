@@ -8,9 +8,9 @@ from gate.case.benchmark import benchmark_case
 from gate.case.model import Case
 from gate.dtypes import DTYPES, Array, encode
 from gate.engine.cases import Prepared, Variant, observe, prepare
-from gate.engine.context import OpTask
 from gate.engine.lanes import Crew, Lane
 from gate.engine.settings import RunSettings
+from gate.engine.task import OpTask
 from gate.errors import CaseTextError, SchemaError, WorkerError
 from gate.judge.benchmarks import ORACLES, BenchmarkOracle, Draw
 from gate.judge.model import BenchmarkVerdict

@@ -11,15 +11,16 @@ from gate.case.bound import BoundCase
 from gate.case.inputs import Inputs, build_inputs
 from gate.case.model import Case
 from gate.case.text import format_case
-from gate.engine.context import CaseRecord, OpTask, case_variables, output_digests
+from gate.engine.context import CaseRecord, case_variables, output_digests
 from gate.engine.lanes import Lane
 from gate.engine.oracle import CaseOracle
 from gate.engine.settings import RunSettings
+from gate.engine.task import OpTask
 from gate.errors import WorkerError
 from gate.judge.judge import JudgeSettings, judge_case
 from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
 from gate.result import Digest
-from gate.run.protocol import MakeRequest, Observation, Outcome, RunRequest
+from gate.run.protocol import LoadRequest, MakeRequest, Observation, Outcome, RunRequest
 from gate.run.wire import wire_args
 from gate.schema.expr import Call, Expr
 from gate.seed import Seed
@@ -111,7 +112,12 @@ def observe(
     """Call the kernel once on a prepared case."""
     bound = prepared.bound
     request = RunRequest(
-        load=task.load(root),
+        load=LoadRequest(
+            root=root or task.root,
+            pythonpath=task.pythonpath,
+            entry=task.schema.entry.text,
+            setup=task.setup,
+        ),
         args=wire_args(bound, prepared.inputs),
         variables=case_variables(bound.dims, bound.dtypes),
         returns=tuple(ret.name for ret in task.schema.returns),

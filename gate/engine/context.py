@@ -1,10 +1,10 @@
-"""What the engine knows of one op before its first case, and what it records of each case."""
+"""What the engine records of each case, and digests of what went in and came out."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,48 +13,10 @@ from gate.case.model import Case
 from gate.dtypes import Array
 from gate.judge.model import CaseJudgement
 from gate.result import Digest
-from gate.run.protocol import LoadRequest, Observation
-from gate.schema.model import OpSchema
+from gate.run.protocol import Observation
 
 DIGEST_DIGITS = 16
 """Hex digits of the combined input digest that a replay command carries."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpTask:
-    """One op to run: its schema, and the two trees that its code and its truth come from."""
-
-    schema: OpSchema
-    """The op."""
-    root: str
-    """Folder of the tree whose kernels run (the head)."""
-    trusted_root: str
-    """Folder of the tree that references are read from (the base, when it has them)."""
-    pythonpath: tuple[str, ...] = ()
-    """Folders under the roots to import from."""
-    setup: str = ""
-    """A file under root that each worker runs once."""
-    kernels: tuple[str, ...] = ()
-    """Kernel ids that the op gates; empty for an op without Triton kernels."""
-    must_launch: tuple[str, ...] = ()
-    """Kernel ids that some case must launch (exact ids of the schema, changed kernels)."""
-    tiles: tuple[int, ...] = ()
-    """Tile sizes read from the source."""
-    base_root: str = ""
-    """Folder of the base tree, to place a finding; empty when there is none."""
-    trusted: bool = True
-    """False: the schema is new in the change."""
-    files: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """kernel id -> file and 1-based line."""
-
-    def load(self, root: str = "") -> LoadRequest:
-        """Return the request that loads the entry from `root` (default: the head)."""
-        return LoadRequest(
-            root=root or self.root,
-            pythonpath=self.pythonpath,
-            entry=self.schema.entry.text,
-            setup=self.setup,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

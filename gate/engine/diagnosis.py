@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from gate.case.model import Case
 from gate.case.text import format_case
 from gate.engine.cases import run_case
-from gate.engine.context import CaseRecord, OpTask
+from gate.engine.context import CaseRecord
 from gate.engine.lanes import Crew
 from gate.engine.neighbours import affordable, alike, neighbours
 from gate.engine.settings import RunSettings
+from gate.engine.task import OpTask
 from gate.errors import CaseTextError
 from gate.judge.ask import ask
 from gate.judge.diagnose import diagnose

@@ -10,8 +10,9 @@ import numpy as np
 
 from gate.case.model import Case
 from gate.engine.cases import prepare
-from gate.engine.context import CaseRecord, OpTask
+from gate.engine.context import CaseRecord
 from gate.engine.lanes import Crew, Lane
+from gate.engine.task import OpTask
 from gate.errors import UsageError
 from gate.judge.oracle import ReferenceFault
 from gate.run.protocol import Mode

@@ -16,8 +16,9 @@ from gate.case.bound import BoundCase
 from gate.case.model import Case
 from gate.case.text import format_case
 from gate.engine.cases import prepare
-from gate.engine.context import CaseRecord, OpTask
+from gate.engine.context import CaseRecord
 from gate.engine.lanes import Crew
+from gate.engine.task import OpTask
 from gate.errors import UsageError
 from gate.run.protocol import ListWire, ScalarWire, TensorWire
 from gate.run.wire import wire_args

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from gate.case.model import Case
 from gate.case.shrink import shrink, sort_key
 from gate.engine.cases import run_case
-from gate.engine.context import CaseRecord, OpTask
+from gate.engine.context import CaseRecord
 from gate.engine.diagnosis import diagnose_finding
 from gate.engine.lanes import Crew
 from gate.engine.settings import Event, Listener, RunSettings
+from gate.engine.task import OpTask
 from gate.judge.model import Failure, FailureKind
 from gate.result import Diagnosis, Finding
 from gate.run.protocol import Outcome

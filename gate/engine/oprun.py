@@ -12,13 +12,14 @@ from gate.case.plan import Plan, make_plan
 from gate.case.text import format_case
 from gate.engine.benchmarks import run_benchmarks
 from gate.engine.cases import prepare, run_case
-from gate.engine.context import CaseRecord, OpTask
+from gate.engine.context import CaseRecord
 from gate.engine.findings import make_findings
 from gate.engine.lanes import Crew, Lane
 from gate.engine.settings import CORE_CASES, Event, Listener, RunSettings, silent
+from gate.engine.task import OpTask
 from gate.engine.verdicts import count_cases, level_groups, op_verdict
 from gate.errors import CaseTextError, SchemaError, WorkerError
-from gate.judge.model import CaseStatus, Verdict
+from gate.judge.model import BenchmarkVerdict, CaseStatus, Verdict
 from gate.judge.oracle import ReferenceFault
 from gate.judge.selfcheck import SelfCheck, self_check
 from gate.result import OpReport
@@ -142,7 +143,7 @@ class OpRun:
         findings = make_findings(
             self.task, self.crew, self.settings, self.records, self.listener, self._seen_tiles()
         )
-        benchmarks = ()
+        benchmarks: tuple[BenchmarkVerdict, ...] = ()
         if findings or self.settings.benchmarks:
             benchmarks = run_benchmarks(self.task, self.crew, self.settings)
         counts = count_cases(self.records, planned=len(plan.cases))

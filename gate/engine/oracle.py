@@ -16,7 +16,8 @@ import numpy as np
 
 from gate.case.bound import BoundCase
 from gate.case.model import DtypeScalar
-from gate.engine.context import OpTask, case_variables
+from gate.engine.context import case_variables
+from gate.engine.task import OpTask
 from gate.judge.oracle import ReferenceFault
 from gate.run.pool import ReferenceWorker
 from gate.run.protocol import Mode, ReferenceReply, ReferenceRequest
@@ -99,10 +100,11 @@ class CaseOracle:
             seen.update(given)
             digest += inputs_digest(given)
         variables = case_variables(self._bound.dims, self._bound.dtypes)
+        sizes = repr(sorted(variables.items()))
+        text = schema.reference.text
         key = "|".join(
-            [self._task.trusted_root, schema.file, schema.reference.text, repr(sorted(variables.items())),
-             mode.value, repr(roundoff), digest]
-        )  # fmt: skip
+            [self._task.trusted_root, schema.file, text, sizes, mode.value, repr(roundoff), digest]
+        )
         reply = self._cache.get(key)
         if reply is None:
             reply = self._worker.evaluate(

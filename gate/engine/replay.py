@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from gate.case.model import Case
 from gate.case.text import parse_case
 from gate.engine.cases import run_case
-from gate.engine.context import CaseRecord, OpTask, combined_digest
+from gate.engine.context import CaseRecord, combined_digest
 from gate.engine.lanes import Crew
 from gate.engine.settings import RunSettings
+from gate.engine.task import OpTask
 from gate.errors import CaseTextError, UsageError, did_you_mean
 from gate.judge.model import CaseStatus
 from gate.result import Digest, Finding, RunResult

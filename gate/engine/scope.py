@@ -16,7 +16,7 @@ from gate.change.kernels import KernelIndex
 from gate.change.model import ChangeReason
 from gate.change.tiles import static_tiles
 from gate.change.tree import DirTree, GitTree, Tree
-from gate.engine.context import OpTask
+from gate.engine.task import OpTask
 from gate.schema.config import CONFIG_FILE, GateConfig, load_config
 from gate.schema.load import load_files
 from gate.schema.match import covered, match

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate import __version__
-from gate.engine.context import OpTask
 from gate.engine.device import choose_device, lane_count
 from gate.engine.lanes import Crew
 from gate.engine.oprun import OpRun
 from gate.engine.scope import Scope
 from gate.engine.settings import Event, Listener, RunSettings, silent
+from gate.engine.task import OpTask
 from gate.engine.verdicts import kernel_verdict
 from gate.judge.model import Verdict
 from gate.result import KernelReport, OpReport, Policy, RunInfo, RunResult

@@ -13,7 +13,7 @@ import yaml
 from gate.change.kernels import KernelIndex, scan
 from gate.change.tiles import static_tiles
 from gate.datafiles import data_folder
-from gate.engine.context import OpTask
+from gate.engine.task import OpTask
 from gate.errors import UsageError, did_you_mean
 from gate.schema.load import load_files
 from gate.schema.match import covered

@@ -1,0 +1,315 @@
+"""The strategy study: how fast each way to choose cases finds the corpus's bugs, with one judge."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gate.case.model import Case
+from gate.engine.cases import run_case
+from gate.engine.context import CaseRecord
+from gate.engine.device import choose_device, lane_count
+from gate.engine.lanes import Crew, Lane
+from gate.engine.oprun import FIRST_BATCH
+from gate.engine.session import worker_settings
+from gate.engine.settings import Event, Listener, RunSettings, silent
+from gate.engine.task import OpTask
+from gate.errors import UsageError, did_you_mean
+from gate.judge.model import CaseStatus
+from gate.run.protocol import LaunchFact
+from gate.study.corpus import CorpusKernel, Role, load_corpus
+from gate.study.samplers import STRATEGIES, sample, seen_tiles
+
+STUDY_SEEDS = 20
+"""Seeds of a full study."""
+NEVER = float("inf")
+"""Cases to the first failure where there was none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One strategy on one kernel with one seed."""
+
+    strategy: str
+    """The strategy."""
+    kernel: str
+    """The kernel's op."""
+    role: str
+    """`control` or `buggy`."""
+    seed: int
+    """The seed."""
+    cases: int
+    """Cases that were run: all of them for a control and for the first seed, else up to the first
+    failure."""
+    failed: int
+    """Of them, failed."""
+    first: int
+    """Number of the first failing case, counted from 1; 0 when none failed."""
+    seconds: float
+    """Time of the cases up to the first failure, all of them when none failed; one lane's time."""
+    complete: bool
+    """Whether every case was run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyRow:
+    """One strategy over the whole corpus."""
+
+    strategy: str
+    """The strategy."""
+    found: float
+    """Share of (buggy kernel, seed) with a failing case."""
+    kernels: int
+    """Buggy kernels that were found with every seed."""
+    failing: float
+    """Share of cases that fail on buggy kernels, over complete trials."""
+    false_alarms: int
+    """Cases that fail on controls."""
+    alarmed: int
+    """Controls with at least one failing case."""
+    median: float
+    """Cases to the first failure, median over (buggy kernel, seed); infinite if most have none."""
+    p90: float
+    """The same, 90th percentile."""
+    seconds_median: float
+    """Seconds to the first failure, median over the trials that found one."""
+    seconds_p90: float
+    """The same, 90th percentile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyStudy:
+    """A whole study."""
+
+    device: str
+    """Where it ran."""
+    device_name: str
+    """Name of the GPU or processor."""
+    versions: tuple[tuple[str, str], ...]
+    """python, torch, triton, numpy -> version."""
+    cases: int
+    """Cases an op."""
+    seeds: int
+    """Seeds 0 .. seeds - 1."""
+    trials: tuple[Trial, ...]
+    """Every trial."""
+    rows: tuple[StrategyRow, ...]
+    """A row for each strategy."""
+
+
+def run_strategies(
+    corpus: Path | None,
+    settings: RunSettings,
+    *,
+    seeds: int = STUDY_SEEDS,
+    cases: int = 64,
+    strategies: Sequence[str] = STRATEGIES,
+    only: tuple[str, ...] = (),
+    listener: Listener = silent,
+) -> StrategyStudy:
+    """Run every strategy on every kernel of a corpus with seeds 0 .. seeds - 1.
+
+    Raises
+        UsageError   no such strategy, or the corpus cannot be read
+        SchemaError  a schema of the corpus is wrong
+        DeviceError  the device that was asked for is not there
+        WorkerError  no worker could be started
+    """
+    for name in strategies:
+        if name not in STRATEGIES:
+            near = did_you_mean(name, STRATEGIES)
+            raise UsageError(
+                f"no strategy is named {name}{near}; there are {', '.join(STRATEGIES)}"
+            )
+    loaded = load_corpus(corpus, only)
+    settings = replace(settings, device=choose_device(settings.device), cases=cases)
+    trials: list[Trial] = []
+    with Crew(worker_settings(settings), lane_count(settings)) as crew:
+        for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True):
+            if settings.device not in kernel.devices:
+                continue
+            bench = _Bench(crew=crew, settings=settings, kernel=kernel, task=task)
+            for name in strategies:
+                found = [bench.trial(name, seed) for seed in range(seeds)]
+                trials += found
+                listener(Event(kind="note", op=kernel.op, text=_progress(found)))
+        info = crew.info
+    return StrategyStudy(
+        device=settings.device, device_name=info.device_name, versions=info.versions, cases=cases,
+        seeds=seeds, trials=tuple(trials), rows=tuple(summarise(trials, strategies)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    """One kernel of the corpus, ready to be tried."""
+
+    crew: Crew
+    settings: RunSettings
+    kernel: CorpusKernel
+    task: OpTask
+
+    def trial(self, strategy: str, seed: int) -> Trial:
+        """Run a strategy's cases: all on a control and with the first seed, else up to a failure.
+
+        `ours` plans again with the tiles that its first cases show, as a real run does.
+        """
+        whole = seed == 0 or self.kernel.role is Role.CONTROL
+        tally = _Tally()
+        cases = self._sample(strategy, seed, None)
+        ended = self._run(cases[:FIRST_BATCH], tally, whole)
+        rest = cases[FIRST_BATCH:]
+        if strategy == "ours" and not ended:
+            tiles = seen_tiles(self.task, tally.launches)
+            again = self._sample(strategy, seed, tiles)
+            rest = tuple(case for case in again if case not in cases[:FIRST_BATCH])
+            rest = rest[: len(cases) - FIRST_BATCH]
+        if not ended:
+            ended = self._run(rest, tally, whole)
+        return Trial(
+            strategy=strategy, kernel=self.kernel.op, role=self.kernel.role.value, seed=seed,
+            cases=tally.ran, failed=tally.failed, first=tally.first,
+            seconds=round(tally.seconds, 4), complete=not ended,
+        )  # fmt: skip
+
+    def _sample(self, strategy: str, seed: int, tiles: tuple[int, ...] | None) -> tuple[Case, ...]:
+        budget, device = self.settings.case_budget, self.settings.device
+        return sample(strategy, self.task, seed=seed, cases=budget, device=device, tiles=tiles)
+
+    def _run(self, cases: Sequence[Case], tally: _Tally, whole: bool) -> bool:
+        """Run cases over all lanes; return whether the first failure ended it."""
+
+        def job(lane: Lane, case: Case) -> tuple[CaseRecord, float]:
+            started = time.monotonic()
+            record = run_case(self.task, case, lane, self.settings)
+            return record, time.monotonic() - started
+
+        for record, took in self.crew.map(job, cases):
+            tally.add(record, took)
+            if tally.first and not whole:
+                return True
+        return False
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the cases of a trial came to."""
+
+    ran: int = 0
+    failed: int = 0
+    first: int = 0
+    seconds: float = 0.0
+    launches: list[LaunchFact] = field(default_factory=list)
+
+    def add(self, record: CaseRecord, took: float) -> None:
+        bad = record.judgement.status is CaseStatus.FAIL
+        self.ran += 1
+        self.failed += bad
+        if not self.first:
+            self.seconds += took
+            self.first = self.ran if bad else 0
+        self.launches += record.observation.launches
+
+
+def _progress(trials: Sequence[Trial]) -> str:
+    found = sum(trial.first > 0 for trial in trials)
+    return f"{trials[0].strategy}: {found} of {len(trials)} seeds fail"
+
+
+def summarise(trials: Sequence[Trial], strategies: Sequence[str]) -> list[StrategyRow]:
+    """Return a row for each strategy, in the order given."""
+    return [_row(name, [t for t in trials if t.strategy == name]) for name in strategies]
+
+
+def _row(strategy: str, trials: Sequence[Trial]) -> StrategyRow:
+    buggy = [t for t in trials if t.role == Role.BUGGY.value]
+    controls = [t for t in trials if t.role == Role.CONTROL.value]
+    complete = [t for t in buggy if t.complete and t.cases]
+    missed = {t.kernel for t in buggy if not t.first}
+    firsts = [float(t.first) if t.first else NEVER for t in buggy]
+    seconds = [t.seconds for t in buggy if t.first]
+    return StrategyRow(
+        strategy=strategy,
+        found=_share(sum(t.first > 0 for t in buggy), len(buggy)),
+        kernels=len({t.kernel for t in buggy} - missed),
+        failing=_share(sum(t.failed for t in complete), sum(t.cases for t in complete)),
+        false_alarms=sum(t.failed for t in controls),
+        alarmed=len({t.kernel for t in controls if t.failed}),
+        median=percentile(firsts, 50),
+        p90=percentile(firsts, 90),
+        seconds_median=percentile(seconds, 50),
+        seconds_p90=percentile(seconds, 90),
+    )
+
+
+def _share(part: int, whole: int) -> float:
+    return round(part / whole, 4) if whole else 0.0
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Return the smallest value that at least `percent` % of the values do not exceed.
+
+    NaN for no values. No interpolation: infinite values are ordinary ones here.
+    """
+    if not values:
+        return float("nan")
+    if percent == 50 and len(values) % 2 == 0:
+        return float(statistics.median_low(values))
+    place = -(-percent * len(values) // 100) - 1
+    return sorted(values)[max(place, 0)]
+
+
+def write_study(study: StrategyStudy, path: Path) -> None:
+    """Write a study as JSON: what it ran on, a row for each strategy, and every trial.
+
+    What is infinite or not a number (no failure was found) is written as null.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plain = {
+        "device": study.device, "device_name": study.device_name,
+        "versions": dict(study.versions), "cases": study.cases, "seeds": study.seeds,
+        "rows": [_finite(asdict(row)) for row in study.rows],
+        "trials": [asdict(trial) for trial in study.trials],
+    }  # fmt: skip
+    path.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: None if isinstance(value, float) and not value < NEVER else value
+        for key, value in row.items()
+    }
+
+
+_HEAD = (
+    "strategy", "found", "kernels", "cases that fail", "false alarms", "controls alarmed",
+    "cases to first: median", "p90", "seconds: median", "p90",
+)  # fmt: skip
+
+
+def strategy_table(study: StrategyStudy) -> str:
+    """Return the study as a Markdown table with a closing line that says what was run."""
+    bugs = len({t.kernel for t in study.trials if t.role == Role.BUGGY.value})
+    controls = len({t.kernel for t in study.trials if t.role == Role.CONTROL.value})
+    lines = ["| " + " | ".join(_HEAD) + " |", "|---" + "|--:" * (len(_HEAD) - 1) + "|"]
+    lines += ["| " + " | ".join(_cells(row, bugs, controls)) + " |" for row in study.rows]
+    closing = f"{bugs} buggy kernels and {controls} controls, {study.cases} cases an op, "
+    closing += f"{study.seeds} seeds, {study.device}"
+    return "\n".join([*lines, "", closing])
+
+
+def _cells(row: StrategyRow, bugs: int, controls: int) -> list[str]:
+    return [
+        row.strategy, f"{row.found:.1%}", f"{row.kernels} of {bugs}", f"{row.failing:.1%}",
+        str(row.false_alarms), f"{row.alarmed} of {controls}", _figure(row.median),
+        _figure(row.p90), _figure(row.seconds_median, 2), _figure(row.seconds_p90, 2),
+    ]  # fmt: skip
+
+
+def _figure(value: float, digits: int = 0) -> str:
+    return f"{value:.{digits}f}" if value < NEVER else "-"
