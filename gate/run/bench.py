@@ -41,7 +41,7 @@ from gate.run.values import torch_dtype
 from gate.schema.expr import Call, DtypeName, call_arguments, call_grid, parse_call
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A loaded entry."""
 

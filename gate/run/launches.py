@@ -162,13 +162,14 @@ def _plain(value: Any) -> Any:
 
 def kernels_of(module: Any, root: str) -> tuple[str, ...]:
     """Return the ids of the jit functions that a module holds, by name."""
+    from triton.runtime.jit import KernelInterface  # noqa: PLC0415 - see Bench
+
     found = set()
-    for value in list(vars(module).values()):
-        fn, depth = value, 0
-        while hasattr(fn, "run") and hasattr(fn, "fn") and depth < _MAX_CAUSES:
-            fn, depth = fn.fn, depth + 1
-        if depth and inspect.isfunction(fn):
-            found.add(_id_of(fn, root))
+    for fn in list(vars(module).values()):
+        while isinstance(fn, KernelInterface) and hasattr(fn, "fn"):
+            fn = fn.fn
+            if inspect.isfunction(fn):
+                found.add(_id_of(fn, root))
     return tuple(sorted(found))
 
 

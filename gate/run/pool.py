@@ -56,7 +56,11 @@ def start_workers(settings: WorkerSettings, count: int) -> list[KernelWorker]:
     def make(number: int) -> Callable[[], KernelWorker]:
         return lambda: KernelWorker(settings, number, cache)
 
-    return _together([make(number) for number in range(count)])
+    try:
+        return _together([make(number) for number in range(count)])
+    except WorkerError:
+        cache.remove()
+        raise
 
 
 def start_references(settings: WorkerSettings, count: int) -> list[ReferenceWorker]:
@@ -102,8 +106,14 @@ class _SharedCache:
         """Count one user less; the last one removes a folder of our own."""
         with self._lock:
             self._users -= 1
-            if self._users <= 0 and self._own is not None:
-                self._own.cleanup()
+            last = self._users <= 0
+        if last:
+            self.remove()
+
+    def remove(self) -> None:
+        """Remove a folder of our own."""
+        if self._own is not None:
+            self._own.cleanup()
 
 
 class _Trees:

@@ -28,15 +28,7 @@ MAX_CONNECTIONS = 64
 
 def serve(path: str, device: str) -> None:
     """Listen on a Unix socket that only this user may open, until SIGTERM or SIGINT."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        listener.bind(path)
-    finally:
-        os.umask(before)
-    listener.listen(MAX_CONNECTIONS)
+    listener = _listen(path)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     places = threading.BoundedSemaphore(MAX_CONNECTIONS)
@@ -49,6 +41,20 @@ def serve(path: str, device: str) -> None:
         listener.close()
         with contextlib.suppress(OSError):
             os.unlink(path)
+
+
+def _listen(path: str) -> socket.socket:
+    """Return a listening socket; its path appears once it listens, and for this user only."""
+    unready = f"{path}.{os.getpid()}"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(unready)
+    finally:
+        os.umask(before)
+    listener.listen(MAX_CONNECTIONS)
+    os.replace(unready, path)
+    return listener
 
 
 def _connection(peer: socket.socket, device: str, places: threading.BoundedSemaphore) -> None:

@@ -32,7 +32,7 @@ _MAX_ROWS = 256
 _RAW = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slab:
     """One tensor of a call, with what its slab held before the call."""
 
@@ -77,15 +77,24 @@ def make_slab(wire: TensorWire, position: int, guard: str, poison: int, device: 
     if home == "cpu":
         start += -(memory.data_ptr() + GUARD_BYTES) % ALIGNMENT
     _paint(held, start, paint)
-    storage = held[start : start + size].view(kind.storage)
-    logical = np.lib.stride_tricks.as_strided(
-        storage[wire.offset :], wire.shape, [s * kind.itemsize for s in wire.strides]
-    )
+    logical = _logical(held[start : start + size], kind.storage, wire)
     if logical.size:
         logical[...] = wire.data if wire.data is not None else poison_value(kind, poison)
     if home != "cpu":
         memory = memory.to(home)
-    return Slab(wire, _view(memory, start, wire), memory, start, memory.clone(), paint)
+    return Slab(
+        wire=wire, tensor=_view(memory, start, wire), memory=memory, start=start,
+        before=memory.clone(), paint=paint,
+    )  # fmt: skip
+
+
+def _logical(storage: Array, dtype: np.dtype[Any], wire: TensorWire) -> Array:
+    """Return a tensor's elements in the bytes of its storage; raises ValueError outside of it."""
+    step = dtype.itemsize
+    if 0 in wire.shape:
+        return np.empty(wire.shape, dtype=dtype)
+    strides = [s * step for s in wire.strides]
+    return np.ndarray(wire.shape, dtype, storage.data, wire.offset * step, strides)
 
 
 def _view(memory: torch.Tensor, start: int, wire: TensorWire) -> torch.Tensor:
@@ -113,7 +122,9 @@ def _large_slab(wire: TensorWire, size: int, home: str, paint: Any, poison: Any)
     """A storage too large to be copied: made where it is used, its elements set one by one."""
     memory = torch.empty(GUARD_BYTES + size + GUARD_BYTES, dtype=torch.uint8, device=home)
     tensor = _view(memory, GUARD_BYTES, wire)
-    slab = Slab(wire, tensor, memory, GUARD_BYTES, None, paint)
+    slab = Slab(
+        wire=wire, tensor=tensor, memory=memory, start=GUARD_BYTES, before=None, paint=paint
+    )
     for first, last in _painted(slab):
         piece = np.full((last - first) // paint.itemsize, paint).view(np.uint8)
         memory[first:last] = torch.from_numpy(piece).to(home)
@@ -225,6 +236,8 @@ def poison_value(kind: DType, pattern: int) -> Any:
     """Return what an output holds before the call: NaN or the largest integer; 1 differs."""
     if kind.is_float:
         value = np.nan if pattern == 0 else -min(kind.largest, 2.0**14)
+        if pattern and not kind.has_zero:
+            value = -value  # no sign either
         return np.asarray(value).astype(kind.storage)
     if kind.kind is Kind.BOOL:
         return np.asarray(pattern == 0)
@@ -271,7 +284,7 @@ def _fact(slab: Slab, where: str, places: Array) -> TouchFact:
 def _logical_mask(wire: TensorWire) -> Array:
     """Return which elements of the storage belong to the tensor."""
     mask = np.zeros(wire.storage, dtype=np.bool_)
-    view = np.lib.stride_tricks.as_strided(mask[wire.offset :], wire.shape, wire.strides)
+    view = _logical(mask, mask.dtype, wire)
     if view.size:
         view[...] = True
     return mask

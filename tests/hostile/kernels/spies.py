@@ -33,8 +33,12 @@ def the_parents_memory(x):
         if pid == os.getpid():
             continue
         try:
-            with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
-                command = open(f"/proc/{pid}/cmdline", "rb").read()
+            with (
+                open(f"/proc/{pid}/maps") as maps,
+                open(f"/proc/{pid}/mem", "rb") as memory,
+                open(f"/proc/{pid}/cmdline", "rb") as line,
+            ):
+                command = line.read()
                 maps.readline()
                 memory.seek(0)
                 if b"keeper.py" not in command:

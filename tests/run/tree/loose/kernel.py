@@ -1,0 +1,5 @@
+from constants import FACTOR
+
+
+def scale(x):
+    return x * FACTOR

@@ -1,0 +1,2 @@
+def scale(x):
+    return x * SET_UP  # noqa: F821

@@ -1,0 +1,2 @@
+def eleven(x):
+    return x * 11

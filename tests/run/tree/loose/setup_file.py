@@ -1,0 +1,3 @@
+import builtins
+
+builtins.SET_UP = 13

@@ -1,0 +1,2 @@
+def twice(y):
+    return y + y
