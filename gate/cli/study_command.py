@@ -10,6 +10,7 @@ from gate.cli.options import positive, seed_number
 from gate.cli.progress import console_listener
 from gate.engine.device import DEVICES
 from gate.engine.settings import RunSettings
+from gate.study.corpus import PARTS
 from gate.study.verdicts import STUDY_CASES, run_verdicts, verdict_table, write_rows
 
 
@@ -38,6 +39,10 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     verdicts.add_argument(
         "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
     )
+    verdicts.add_argument(
+        "--part", choices=PARTS, default="paper",
+        help="the paper's 26 rows, the field's pairs, or all (default: paper)",
+    )  # fmt: skip
     verdicts.add_argument("--out", type=Path, metavar="FILE", help="write the rows as JSON too")
     verdicts.set_defaults(command=verdicts_command)
 
@@ -49,7 +54,7 @@ def verdicts_command(options: argparse.Namespace) -> int:
         benchmarks=True,
     )  # fmt: skip
     with console_listener(sys.stderr) as listener:
-        study = run_verdicts(options.corpus, settings, tuple(options.only), listener)
+        study = run_verdicts(options.corpus, settings, tuple(options.only), listener, options.part)
     print(verdict_table(study))
     if options.out:
         write_rows(study, options.out)

@@ -19,8 +19,10 @@ from gate.schema.load import load_files
 from gate.schema.match import covered
 from gate.schema.model import OpSchema
 
-INDEXES = ("corpus.yaml", "field/index.yaml")
-"""Index files of a corpus, from its folder; the first must exist."""
+INDEXES = {"paper": "corpus.yaml", "field": "field/index.yaml"}
+"""Part of a corpus -> its index file, from the corpus's folder; the first must exist."""
+PARTS = (*INDEXES, "all")
+"""What a study may take: the paper's rows, the field's pairs, or both."""
 _DEVICES = ("interpreter", "cuda")
 _ROW_KEYS = frozenset(
     {"row", "op", "role", "family", "control", "bug", "class", "trigger", "visible", "devices"}
@@ -91,11 +93,14 @@ class _CorpusTree:
         return place.read_bytes() if place.is_file() else None
 
 
-def load_corpus(folder: Path | None = None, only: tuple[str, ...] = ()) -> Corpus:
+def load_corpus(
+    folder: Path | None = None, only: tuple[str, ...] = (), part: str = "all"
+) -> Corpus:
     """Read a corpus: its index files, every schema and every kernel's source. Nothing is imported.
 
     folder  the corpus; None: the one that belongs to this copy of kernel-gate.
     only    globs over op names; empty: all.
+    part    one of `PARTS`.
 
     Raises
         UsageError   no index, a row that says too little, an op without schema, or `only` that
@@ -103,7 +108,7 @@ def load_corpus(folder: Path | None = None, only: tuple[str, ...] = ()) -> Corpu
         SchemaError  a schema of the corpus is wrong
     """
     place = (folder or data_folder("corpus")).resolve()
-    kernels = _chosen(_read_indexes(place), only, place)
+    kernels = _chosen(_read_indexes(place, part), only, place)
     tree = _CorpusTree(place.parent, place.name)
     index = scan(tree)
     texts = {path: tree.read(path) or b"" for path in tree.paths() if path.endswith(".op.yaml")}
@@ -139,12 +144,14 @@ def _task(schema: OpSchema, index: KernelIndex, root: Path) -> OpTask:
     )
 
 
-def _read_indexes(place: Path) -> list[CorpusKernel]:
+def _read_indexes(place: Path, part: str) -> list[CorpusKernel]:
     kernels: list[CorpusKernel] = []
-    for name in INDEXES:
+    for key, name in INDEXES.items():
         file = place / name
+        if part not in (key, "all"):
+            continue
         if not file.is_file():
-            if name == INDEXES[0]:
+            if key == part or key == "paper":
                 raise UsageError(f"{file}: not found; a corpus folder has a {name}")
             continue
         kernels += [_kernel(row, f"{file}[{i}]") for i, row in enumerate(_rows(file))]

@@ -79,11 +79,13 @@ def run_verdicts(
     settings: RunSettings,
     only: tuple[str, ...] = (),
     listener: Listener = silent,
+    part: str = "all",
 ) -> VerdictStudy:
     """Gate every kernel of a corpus and return a row for each.
 
     corpus  the corpus folder; None: the one that belongs to this copy of kernel-gate.
     only    globs over op names; empty: all.
+    part    `paper`, `field` or `all`.
 
     Raises
         UsageError   the corpus cannot be read, or `only` names nothing
@@ -91,7 +93,7 @@ def run_verdicts(
         DeviceError  the device that was asked for is not there
         WorkerError  no worker could be started
     """
-    loaded = load_corpus(corpus, only)
+    loaded = load_corpus(corpus, only, part)
     settings = replace(settings, device=choose_device(settings.device), benchmarks=True)
     with Crew(worker_settings(settings), lane_count(settings)) as crew:
         reports, interrupted = run_ops(loaded.tasks, crew, settings, listener)
