@@ -17,6 +17,18 @@ def glob_match(path: str, pattern: str) -> bool:
     return _compiled(pattern).fullmatch(path) is not None
 
 
+def _set(body: str) -> str:
+    """Return the regular expression of `[abc]`, `[a-z]` or `[!a]`; a wrong range is literal."""
+    negated, members = body[0] in "!^", body.lstrip("!^") if body[0] in "!^" else body
+    escaped = "".join(char if char == "-" else re.escape(char) for char in members)
+    text = f"[{'^' if negated else ''}{escaped or re.escape(body)}]"
+    try:
+        re.compile(text)
+    except re.error:
+        return re.escape(f"[{body}]")
+    return text
+
+
 @functools.lru_cache(maxsize=8192)
 def _compiled(pattern: str) -> re.Pattern[str]:
     out = []
@@ -37,8 +49,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
             i += 1
         elif rest[0] == "[" and "]" in rest[2:]:
             end = rest.index("]", 2)
-            body = rest[1:end].replace("\\", r"\\")
-            out.append(f"[{'^' + body[1:] if body[0] in '!^' else body}]")
+            out.append(_set(rest[1:end]))
             i += end + 1
         else:
             out.append(re.escape(rest[0]))

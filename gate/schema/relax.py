@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from gate.schema.expr import EvalError, evaluate
@@ -320,9 +321,12 @@ def _broadcast_as_wide(was: tuple[str, ...] | bool, now: tuple[str, ...] | bool)
 
 
 def _values_as_wide(was: Values, now: Values) -> bool:
-    if was == now or now == Values():
+    if was == now:
         return True
-    if set(now.exclude) - set(was.exclude) or set(was.also) - set(now.also):
+    gone = set(was.also) - set(now.also)
+    if now.domain is Domain.ANY:
+        gone = {value for value in gone if not math.isfinite(value)}
+    if gone or set(now.exclude) - set(was.exclude):
         return False
     match was.domain, now.domain:
         case Domain.CHOICES, Domain.CHOICES:
@@ -335,7 +339,7 @@ def _values_as_wide(was: Values, now: Values) -> bool:
         case Domain.RANGE, Domain.RANGE:
             same = now.distinct in (None, was.distinct)
             return same and _range_as_wide(was.range, now.range)
-        case Domain.ANY, Domain.ANY:
+        case _, Domain.ANY:
             return True
     return False
 
