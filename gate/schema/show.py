@@ -16,6 +16,7 @@ from gate.schema.model import (
     Domain,
     DtypeTolerance,
     Grad,
+    Io,
     Live,
     OpSchema,
     Return,
@@ -107,7 +108,10 @@ def _tensor(arg: TensorArg) -> str:
     words = [f"{arg.name}: tensor {_shape(arg, 'as made')} of {arg.dtype.text}"]
     words.append(f"io {arg.io.value}")
     words.append(f"layouts {arg.layouts.value}")
-    words.append(f"made by {arg.make.text}" if arg.make else _values(arg.values))
+    if arg.io in (Io.OUT, Io.SCRATCH):
+        words.append("poisoned before the call")
+    else:
+        words.append(f"made by {arg.make.text}" if arg.make else _values(arg.values))
     if arg.optional:
         words.append("may be None")
     if arg.broadcast:
