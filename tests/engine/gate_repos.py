@@ -21,7 +21,8 @@ def softmax_kernel(x_ptr, y_ptr, stride_x, stride_y, width, BLOCK: tl.constexpr)
     mask = cols < width
     x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=-float("inf")).to(tl.float32)
     e = tl.exp(x - tl.max(x, axis=0))
-    tl.store(y_ptr + row * stride_y + cols, (e / tl.sum(e, axis=0)).to(y_ptr.dtype.element_ty), mask=mask)
+    y = (e / tl.sum(e, axis=0)).to(y_ptr.dtype.element_ty)
+    tl.store(y_ptr + row * stride_y + cols, y, mask=mask)
 
 
 def softmax(x):

@@ -22,6 +22,8 @@ from gate.judge.model import Verdict
 from gate.report.jsonfile import loads
 
 pytestmark = pytest.mark.triton
+OTHER = "other[B=1; -; -; seed=000000]"
+EMPTY = "row_softmax[B=1 H=0; T=float32; x=contiguous/normal; seed=000000]"
 
 
 def test_a_wrong_kernel_blocks_and_every_report_is_written(blocked: Run):
@@ -94,7 +96,7 @@ def test_the_base_decides_when_the_change_widens_the_tolerance(tmp_path: Path):
     assert run.code == ExitCode.BLOCKED
     assert any("atol 1e+09" in text for text in run.result.relaxed)
     comment = (run.reports / "comment.md").read_text()
-    assert comment.index("1e+09") < comment.index("softmax_kernel[") if "softmax_kernel[" in comment else True
+    assert 0 < comment.index("1e+09") < comment.index("| kernel |")
 
 
 def test_a_schema_that_is_new_in_the_change_is_used_and_marked(tmp_path: Path):
@@ -109,7 +111,9 @@ def test_a_schema_that_is_new_in_the_change_is_used_and_marked(tmp_path: Path):
 
 def test_an_entry_that_cannot_be_imported_is_undecided_with_its_traceback(tmp_path: Path):
     base = repos.make_repo(tmp_path / "repo")
-    broken = repos.BUGGY.replace("def softmax(x):", "raise OSError('no such table')\n\n\ndef softmax(x):")
+    broken = repos.BUGGY.replace(
+        "def softmax(x):", "raise OSError('no such table')\n\n\ndef softmax(x):"
+    )
     head = repos.commit(tmp_path / "repo", {"ops/softmax.py": broken})
     run = run_gate(tmp_path / "repo", base, head, tmp_path / "r")
     assert run.code == ExitCode.UNDECIDED
@@ -141,14 +145,14 @@ def test_a_launcher_that_falls_back_to_torch_is_not_a_pass(tmp_path: Path):
     ("arguments", "code", "words"),
     [
         (["run", "--repo", "{repo}", "--base", "nosuch", "--head", "HEAD"], 2, "nosuch"),
-        (["run", "--repo", "{empty}", "--base", "a", "--head", "b"], 2, "is not in a git repository"),
+        (["run", "--repo", "{empty}", "--base", "a"], 2, "is not in a git repository"),
         (["run", "--repo", "{repo}", "--base", "HEAD", "--device", "tpu"], 2, "no device 'tpu'"),
         (["run", "--repo", "{repo}", "--all", "--head", "HEAD", "--device", "cuda"], 3, "no GPU"),
         (["run", "--repo", "{repo}", "--all", "--device", "cudda"], 2, "did you mean cuda"),
         (["run", "--repo", "{repo}", "--seed", "-1"], 2, ""),
         (["replay", "--repo", "{repo}", "nonsense"], 2, ""),
-        (["replay", "--repo", "{repo}", "other[B=1; -; -; seed=000000]"], 2, "no op schema"),
-        (["replay", "--repo", "{repo}", "row_softmax[B=1 H=0; T=float32; x=contiguous/normal; seed=000000]"],
+        (["replay", "--repo", "{repo}", OTHER], 2, "no op schema"),
+        (["replay", "--repo", "{repo}", EMPTY],
          2, "H"),
         (["report", "{repo}/ops/softmax.py"], 2, "not JSON"),
         (["report", "{repo}/missing.json"], 2, "cannot be read"),
@@ -211,7 +215,9 @@ def test_other_inputs_than_the_recorded_ones_are_refused(blocked: Run, capsys):
 def test_a_replay_saves_tensors_and_writes_a_test_that_fails_by_itself(blocked: Run, tmp_path):
     finding = blocked.result.ops[0].findings[0]
     test = blocked.repo / "test_case.py"
-    assert replay(blocked, finding.case, "--dump", str(tmp_path / "d"), "--emit-test", str(test)) == 1
+    assert (
+        replay(blocked, finding.case, "--dump", str(tmp_path / "d"), "--emit-test", str(test)) == 1
+    )
     saved = {path.name for path in (tmp_path / "d").iterdir()}
     assert saved == {"in_x.npy", "out_y.npy", "ref_y.npy"}
     assert _pytest(blocked.repo) == 1
