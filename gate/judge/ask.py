@@ -6,6 +6,7 @@ those are chosen on which the rivals, weighted by how likely they are, disagree 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -68,7 +69,8 @@ def ask(
     candidates = _candidates(schema, failing, passing, tiles)
     options = _legal(schema, candidates, cases, values=by_value)
     if not open_ones:
-        return tuple(case for case, _ in options[:count])
+        anchor = min(failing, key=_size)
+        return tuple(_in_turn([case for case, _ in options], anchor)[:count])
     return _most_telling(options, open_ones, count)
 
 
@@ -93,6 +95,32 @@ def _most_telling(
         groups = groups * 2 + answers[best]
         _, groups = np.unique(groups, return_inverse=True)
     return tuple(chosen)
+
+
+def _in_turn(cases: list[Case], anchor: Case) -> list[Case]:
+    """Order cases so that each changed factor comes in turn, nice extents first: what is nice is
+    likeliest to pass, and a passing case is what is missing."""
+    lines: dict[str, list[Case]] = {}
+    for case in sorted(cases, key=_niceness):
+        lines.setdefault(_changed(case, anchor), []).append(case)
+    rounds = itertools.zip_longest(*lines.values())
+    return [case for line in rounds for case in line if case is not None]
+
+
+def _niceness(case: Case) -> tuple[int, int]:
+    """Large powers of two first."""
+    extents = [e for _, e in case.dims if isinstance(e, int)]
+    odd = sum(e < 16 or e & (e - 1) != 0 for e in extents)
+    return odd, -max(extents, default=0)
+
+
+def _changed(case: Case, anchor: Case) -> str:
+    pairs = [
+        *zip(case.dims, anchor.dims, strict=False),
+        *zip(case.dtypes, anchor.dtypes, strict=False),
+    ]
+    pairs += zip(case.args, anchor.args, strict=False)  # type: ignore[arg-type]
+    return ", ".join(one[0] for one, other in pairs if one != other)
 
 
 def _gain(groups: npt.NDArray[np.int64], answer: Answers, weights: npt.NDArray[Any]) -> float:

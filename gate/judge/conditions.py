@@ -79,16 +79,26 @@ class Condition:
 # --- atoms --------------------------------------------------------------------------------------
 
 
-def make_atoms(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> list[Atom]:
-    """Return every atom that is not the same on all cases, simplest first."""
-    found = [
-        atom
-        for atom in itertools.chain(
-            _dims(cases, failed, tiles), _others(cases, failed), _traits(cases, failed)
-        )
-        if 0 < sum(atom.holds(case) for case in cases) < len(cases)
-    ]
-    return sorted(found, key=lambda atom: atom.cost)
+Table = list[tuple[Atom, Mask]]
+"""Atoms, simplest first, each with the cases that satisfy it."""
+
+
+def make_table(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> Table:
+    """Return every atom that is not the same on all cases, with its column."""
+    atoms = itertools.chain(
+        _dims(cases, failed, tiles), _others(cases, failed), _traits(cases, failed)
+    )
+    return _varying([(atom, _column(atom, cases)) for atom in atoms])
+
+
+def narrowed(table: Table, rows: Mask) -> Table:
+    """Return the table of some of the cases."""
+    return _varying([(atom, column[rows]) for atom, column in table])
+
+
+def _varying(table: Table) -> Table:
+    held = [(atom, column) for atom, column in table if column.any() and not column.all()]
+    return sorted(held, key=lambda entry: entry[0].cost)
 
 
 def _dims(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> Iterator[Atom]:
@@ -155,6 +165,8 @@ def _numeric(name: str, values: Sequence[float | None], failed: Mask) -> Iterato
 
 def roundest(low: float, high: float) -> float:
     """Return the roundest bound b with low <= b < high: a power of two, else a multiple of one."""
+    if low < 0 < high:
+        return 0.0
     if low != int(low) or high != int(high) or low < 0:
         return low
     first, last = int(low), int(high) - 1
@@ -246,14 +258,11 @@ def _negated(flag: str) -> str:
 # --- search -------------------------------------------------------------------------------------
 
 
-def exact_conditions(
-    atoms: Sequence[Atom], cases: Sequence[Factors], failed: Mask
-) -> list[Condition]:
+def exact_conditions(table: Table, failed: Mask) -> list[Condition]:
     """Return conditions that hold on exactly the failing cases, simplest first.
 
     Pairs are looked for only when no single atom will do.
     """
-    table = [(atom, _column(atom, cases)) for atom in atoms]
     single = [Condition(atoms=(atom,)) for atom, column in table if (column == failed).all()]
     if single:
         return single
@@ -273,9 +282,7 @@ def exact_conditions(
     return sorted([*both, *either], key=lambda condition: condition.cost)
 
 
-def wider_and_narrower(
-    best: Condition, atoms: Sequence[Atom], cases: Sequence[Factors], failed: Mask
-) -> list[Condition]:
+def wider_and_narrower(best: Condition, table: Table, failed: Mask) -> list[Condition]:
     """Return two-atom rivals of a single atom that the cases at hand cannot rule out.
 
     Narrower ones add what all failing cases have in common, wider ones what no passing case has.
@@ -283,25 +290,17 @@ def wider_and_narrower(
     if len(best.atoms) != 1:
         return []
     own = best.atoms[0]
-    table = [(a, _column(a, cases)) for a in atoms if a.text != own.text]
-    narrower = [
-        Condition(atoms=(own, a)) for a, c in table if c[failed].all() and a.subject != own.subject
-    ]
-    wider = [
-        Condition(atoms=(own, a), either=True)
-        for a, c in table
-        if not c[~failed].any() and a.subject != own.subject
-    ]
+    others = [(a, c) for a, c in table if a.subject != own.subject]
+    narrower = [Condition(atoms=(own, a)) for a, c in others if c[failed].all()]
+    wider = [Condition(atoms=(own, a), either=True) for a, c in others if not c[~failed].any()]
     return sorted([*narrower[:PAIRED], *wider[:PAIRED]], key=lambda condition: condition.cost)
 
 
-def necessary_conditions(
-    atoms: Sequence[Atom], cases: Sequence[Factors], failed: Mask
-) -> list[tuple[Condition, int, int]]:
+def necessary_conditions(table: Table, failed: Mask) -> list[tuple[Condition, int, int]]:
     """Return conditions that hold on every failing case and on few others, best first, each with
     the failing and all cases that satisfy it."""
     base = float(failed.mean())
-    cover = [(a, c) for a in atoms if (c := _column(a, cases))[failed].all()][:PAIRED]
+    cover = [(a, c) for a, c in table if c[failed].all()][:PAIRED]
     options = [(Condition(atoms=(a,)), c) for a, c in cover]
     options += [
         (Condition(atoms=(a, b)), x & y)

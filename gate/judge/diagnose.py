@@ -17,8 +17,17 @@ from gate.judge.causes import Clues, find_cause
 from gate.judge.conditions import Condition
 from gate.judge.factors import JudgedCase, factors_of
 from gate.judge.model import Failure
-from gate.judge.separate import separations
+from gate.judge.separate import ENOUGH, Separation, separations
 from gate.schema.model import OpSchema
+
+NEARLY = 0.9
+"""Share of failing cases that is nearly all of them."""
+MOSTLY = 0.75
+"""The same where only values tell the others apart: values hide bugs."""
+FEW, MANY = 2, 20
+"""So few passing cases beside so many failing ones are told apart by chance."""
+PLAIN_COST = 1.3
+"""A condition up to this cost (a known tile, a layout, a dtype, an option) is believed anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +82,17 @@ def _condition(
     if count == total:
         return ("fails on every case" if total > 1 else ""), total > 1, None
     found = separations(factors_of(schema, [entry.case for entry in judged]), failed, tiles)
+    if _nearly_all(found, count, total):
+        return f"fails on nearly every case ({count} of {total})", False, None
     if not found:
         return "", False, None
     return str(found[0]), found[0].exact, found[0].condition
+
+
+def _nearly_all(found: Sequence[Separation], count: int, total: int) -> bool:
+    """Whether what passes is too little, or too much a matter of values, to be explained."""
+    if not found:
+        return count >= NEARLY * total and total >= ENOUGH
+    by_value = found[0].condition.of_values and count >= MOSTLY * total
+    few = total - count <= FEW and count >= MANY and found[0].cost > PLAIN_COST
+    return by_value or few

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,8 +58,17 @@ def factors_of(schema: OpSchema, cases: Sequence[Case], *, values: bool = True) 
     Raises
         CaseTextError  a case does not fit the schema
     """
-    frame = Frame(schema)
-    return [_factors(bind(schema, case, frame), values) for case in cases]
+    return [_held(schema, case, values) for case in cases]
+
+
+@functools.lru_cache(maxsize=4096)
+def _held(schema: OpSchema, case: Case, values: bool) -> Factors:
+    return _factors(bind(schema, case, _frame(schema)), values)
+
+
+@functools.lru_cache(maxsize=16)
+def _frame(schema: OpSchema) -> Frame:
+    return Frame(schema)
 
 
 def _factors(bound: BoundCase, values: bool) -> Factors:

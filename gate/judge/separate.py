@@ -2,13 +2,15 @@
 
 A bug often needs values that show it: a padded lane counted as 0 is invisible beside a row far
 above 0. So a passing case says something about sizes, layouts and dtypes only if its fills are
-known to show the bug: those that some failing case had. Conditions are looked for on all cases
-first, then on these *telling* cases; the fills that hide the bug are told beside the condition, or
-become part of it when only one fill shows the bug at all.
+known to show the bug: those that some failing case had, or, more strictly, those that failing cases
+have most often. Conditions are looked for on all cases, and on these *telling* ones; the fills that
+hide the bug are told beside the condition, or become part of it when only one fill shows the bug at
+all.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,8 +20,10 @@ from gate.judge.conditions import (
     Atom,
     Condition,
     Mask,
+    Table,
     exact_conditions,
-    make_atoms,
+    make_table,
+    narrowed,
     necessary_conditions,
     wider_and_narrower,
 )
@@ -27,6 +31,10 @@ from gate.judge.factors import FILL_OF, Factors
 
 HIDING_COST = 0.8
 """What it costs to assume that some fills hide the bug."""
+STRICT_COST = 1.1
+"""What it costs to assume that all fills but the commonest of failing cases may."""
+LISTED = 100
+"""Conditions that are kept of each kind, simplest first."""
 ENOUGH = 4
 """Cases needed before a condition is called exact: fewer are separated by anything."""
 
@@ -73,33 +81,45 @@ def separations(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) ->
     count = int(failed.sum())
     if count == 0 or count == len(cases):
         return []
-    telling = _telling(cases, failed)
-    found = _exact(cases, failed, tiles, np.ones(len(cases), dtype=bool))
-    if not telling.all() and not _settled(found):
-        found += _exact(cases, failed, tiles, telling)
-    if found and len(cases) >= ENOUGH:
-        return sorted(found, key=lambda s: s.cost)
-    return _necessary(cases, failed, tiles, telling) or _necessary(
-        cases, failed, tiles, np.ones(len(cases), dtype=bool)
-    )
+    return _separations(cases, failed, make_table(cases, failed, tiles))
 
 
 def rivals(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> list[Condition]:
     """Return every condition that the cases at hand leave open, likeliest first, with the
     likeliest one's narrower and wider kin."""
-    found = [s for s in separations(cases, failed, tiles) if s.exact]
+    if failed.all() or not failed.any():
+        return []
+    table = make_table(cases, failed, tiles)
+    found = [s for s in _separations(cases, failed, table) if s.exact]
     if not found:
         return []
-    telling = np.ones(len(cases), dtype=bool) if not found[0].hidden else _telling(cases, failed)
-    held = [case for case, tells in zip(cases, telling, strict=True) if tells]
     best = found[0].condition
-    atoms = make_atoms(held, failed[telling], tiles)
-    kin = wider_and_narrower(best, atoms, held, failed[telling])
+    holds = np.asarray([best.holds(case) for case in cases], dtype=bool)
+    rows = failed | ~holds
+    kin = wider_and_narrower(best, narrowed(table, rows), failed[rows])
     return [s.condition for s in found] + kin
 
 
-def _settled(found: list[Separation]) -> bool:
-    return bool(found) and len(found[0].condition.atoms) == 1
+def _separations(cases: Sequence[Factors], failed: Mask, table: Table) -> list[Separation]:
+    everything = np.ones(len(cases), dtype=bool)
+    telling = _telling(cases, failed)
+    strict = telling & (failed | _like_plainest(cases, failed))
+    found = _exact(cases, failed, table, everything)
+    if not telling.all():
+        found += _exact(cases, failed, table, telling)
+    if (strict != telling).any():
+        more = _exact(cases, failed, table, strict)
+        found += [replace(s, assumed=STRICT_COST) for s in more]
+    if found and len(cases) >= ENOUGH:
+        return _unique(sorted(found, key=lambda s: s.cost))
+    return _necessary(failed, table, telling) or _necessary(failed, table, everything)
+
+
+def _unique(found: list[Separation]) -> list[Separation]:
+    held: dict[str, Separation] = {}
+    for separation in found:
+        held.setdefault(str(separation.condition), separation)
+    return list(held.values())
 
 
 def _telling(cases: Sequence[Factors], failed: Mask) -> Mask:
@@ -116,22 +136,22 @@ def _telling(cases: Sequence[Factors], failed: Mask) -> Mask:
     return np.asarray(tells, dtype=bool)
 
 
+def _like_plainest(cases: Sequence[Factors], failed: Mask) -> Mask:
+    """Return the cases with the fills that failing cases have most often."""
+    counts = Counter(tuple(_fills(case)) for case, bad in zip(cases, failed, strict=True) if bad)
+    most = counts.most_common(1)[0][0]
+    return np.asarray([tuple(_fills(case)) == most for case in cases], dtype=bool)
+
+
 def _fills(case: Factors) -> list[tuple[str, str]]:
     return [(name, word) for name, word in case.words.items() if name.startswith(FILL_OF)]
 
 
-def _exact(
-    cases: Sequence[Factors], failed: Mask, tiles: Sequence[int], telling: Mask
-) -> list[Separation]:
-    held = [case for case, tells in zip(cases, telling, strict=True) if tells]
-    bad = failed[telling]
-    if bad.all():
+def _exact(cases: Sequence[Factors], failed: Mask, table: Table, telling: Mask) -> list[Separation]:
+    if failed[telling].all():
         return []
-    atoms = make_atoms(held, bad, tiles)
-    return [
-        _completed(condition, cases, failed, telling)
-        for condition in exact_conditions(atoms, held, bad)
-    ]
+    conditions = exact_conditions(narrowed(table, telling), failed[telling])
+    return [_completed(condition, cases, failed, telling) for condition in conditions[:LISTED]]
 
 
 def _completed(
@@ -171,15 +191,12 @@ def _only_fill(cases: Sequence[Factors], failed: Mask, hidden: list[Factors]) ->
     return None
 
 
-def _necessary(
-    cases: Sequence[Factors], failed: Mask, tiles: Sequence[int], telling: Mask
-) -> list[Separation]:
-    held = [case for case, tells in zip(cases, telling, strict=True) if tells]
-    bad = failed[telling]
-    if bad.all():
+def _necessary(failed: Mask, table: Table, telling: Mask) -> list[Separation]:
+    if failed[telling].all():
         return []
-    atoms = make_atoms(held, bad, tiles)
     return [
         Separation(condition=condition, exact=False, failing=failing, seen=seen)
-        for condition, failing, seen in necessary_conditions(atoms, held, bad)
+        for condition, failing, seen in necessary_conditions(
+            narrowed(table, telling), failed[telling]
+        )[:LISTED]
     ]
