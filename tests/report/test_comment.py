@@ -40,6 +40,13 @@ def test_a_code_block_holds_any_text_and_nothing_gets_out(text: str) -> None:
     assert list(tokens(made))[-2].content == "after"
 
 
+@pytest.mark.parametrize("ticks", [1, 3, 4, 9])
+def test_no_run_of_backticks_closes_the_block_that_it_stands_in(ticks: int) -> None:
+    inside = f"a\n{'`' * ticks}\n<b>\n{'`' * ticks}text\n@c"
+    held = [token for token in tokens(code_block(inside)) if token.type == "fence"]
+    assert [token.content for token in held] == [f"{inside}\n"]
+
+
 @given(hostile_text(), hostile_text())
 def test_a_table_cell_stays_one_cell(one: str, other: str) -> None:
     table = f"| a | b |\n|---|---|\n| {cell(one)} | {cell(other)} |"

@@ -200,7 +200,8 @@ def test_the_message_gives_the_path_and_what_is_near() -> None:
         (("ops", 1, "findings", 0, "inputs", 0, "sha256"), "ab",
          "$.ops[1].findings[0].inputs[0].sha256: 64 hex digits are expected"),
         (("info", "seconds"), "1",
-         '$.info.seconds: a number or one of "NaN", "Infinity", "-Infinity" is expected, not \'1\''),
+         '$.info.seconds: a number or one of "NaN", "Infinity", "-Infinity" is expected, '
+         "not '1'"),
         (("ops", 0, "verdict"), 7, "$.ops[0].verdict: 7 is no Verdict"),
     ],
 )  # fmt: skip

@@ -38,6 +38,12 @@ def test_a_quoted_text_is_one_line_that_cleaning_leaves_alone(text: str) -> None
     assert "\n" not in quoted(text)
 
 
+@pytest.mark.parametrize("unseen", ["\ufe0f", "\u200b", "\u202e", "\u00ad", "\U000e0041", "\x1b"])
+def test_a_character_that_shows_nothing_is_written_out(unseen: str) -> None:
+    assert quoted(f"a{unseen}b").isascii()
+    assert words(quoted(f"a{unseen}b")) == [f"a{unseen}b"]
+
+
 def test_a_lone_surrogate_becomes_a_replacement_character() -> None:
     assert quoted("a\ud800") == "'a\ufffd'"
 

@@ -68,6 +68,17 @@ def test_a_link_in_the_folder_s_place_is_refused(tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+def test_a_link_that_appears_after_the_look_is_not_followed_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "is_symlink", lambda self: False)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "report").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_reports(illusion(), tmp_path / "report")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_a_link_above_a_relative_folder_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
