@@ -3,6 +3,7 @@ lost. What comes back is checked here; a worker is never believed about its own 
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 import time
@@ -38,8 +39,9 @@ class Answer:
 class Link(Protocol):
     """A worker process, here or in another container."""
 
-    generation: int
-    """Counts the processes that were started: what one had loaded, the next has not."""
+    def prepare(self) -> int:
+        """Make sure that a process is up and return its number: what one process has loaded, the
+        next has not. Raises WorkerError when none can be started."""
 
     def start(self) -> WorkerInfo:
         """Start it and return its greeting; raises WorkerError."""
@@ -60,7 +62,7 @@ class ProcessLink:
     def __init__(self, spec: ChildSpec, settings: WorkerSettings) -> None:
         self.spec = spec
         self.settings = settings
-        self.generation = 0
+        self._generation = 0
         self._child: Child | None = None
         self._closed = False
         self._use = threading.RLock()
@@ -80,8 +82,31 @@ class ProcessLink:
                 self.discard()
                 self._refuse_when_closed()
                 raise
-            self.generation += 1
+            self._generation += 1
             return info
+
+    def prepare(self) -> int:
+        """Make sure that a process is up that can take a request; return its number.
+
+        Raises
+            WorkerError  no process can be started, or the link was closed
+        """
+        with self._use:
+            if self._child is not None and self._child.unfit():
+                self.discard()
+            if self._child is None:
+                self.start()
+            return self._generation
+
+    def _revive(self) -> None:
+        """Start the next process while nobody waits for it yet."""
+
+        def start() -> None:
+            # What goes wrong here goes wrong again, and is told, when a process is asked for.
+            with contextlib.suppress(WorkerError):
+                self.prepare()
+
+        threading.Thread(target=start, name="revive", daemon=True).start()
 
     def _greeting(self, child: Child) -> WorkerInfo:
         deadline = time.monotonic() + self.settings.start_seconds
@@ -111,10 +136,7 @@ class ProcessLink:
             WorkerError  no process can be started, or the link was closed meanwhile
         """
         with self._use:
-            if self._child is not None and self._child.unfit():
-                self.discard()
-            if self._child is None:
-                self.start()
+            self.prepare()
             child = self._child
             assert child is not None
             lost: ErrorFact | None = None
@@ -132,10 +154,12 @@ class ProcessLink:
                 output = child.take_output()
                 self.discard()
                 self._refuse_when_closed()
+                self._revive()
                 return Answer(message=None, lost=lost, output=output)
             output = child.take_output()
             if frame.retire:
                 self.discard()
+                self._revive()
             return Answer(message=frame.message, output=output)
 
     def _exchange(self, child: Child, message: Any, seconds: float) -> Frame:

@@ -166,7 +166,7 @@ class KernelWorker:
         self.settings = settings
         self.number = number
         self._cache = cache
-        self._loaded: dict[tuple[str, int, LoadRequest], LoadReply] = {}
+        self._loaded: set[tuple[int, LoadRequest]] = set()
         self._trees = _Trees(self._make, settings.trees)
         self.info = self._with_limits(self._trees.info)
         cache.take()
@@ -199,6 +199,7 @@ class KernelWorker:
             WorkerError  no process can be started, or the worker was closed
         """
         link = self._trees.link(request.root)
+        number = link.prepare()
         answer = link.ask(request, self.settings.load_seconds)
         if answer.lost is not None:
             return LoadReply(
@@ -207,7 +208,7 @@ class KernelWorker:
         if not isinstance(answer.message, LoadReply):
             link.discard()
             return LoadReply(error=_other_answer(answer.message))
-        self._loaded[request.root, link.generation, request] = answer.message
+        self._loaded.add((number, request))
         return answer.message
 
     def run(self, request: RunRequest) -> Observation:
@@ -219,7 +220,7 @@ class KernelWorker:
             WorkerError  no process can be started, or the worker was closed
         """
         link = self._trees.link(request.load.root)
-        if (request.load.root, link.generation, request.load) not in self._loaded:
+        if (link.prepare(), request.load) not in self._loaded:
             reply = self.load(request.load)
             if reply.error is not None:
                 return Observation(

@@ -28,11 +28,10 @@ class SocketLink:
 
     def __init__(self, settings: WorkerSettings) -> None:
         self.settings = settings
-        self.generation = 0
+        self._generation = 0
         self._channel: Channel | None = None
         self._closed = False
         self._use = threading.RLock()
-        self._wake = threading.Event()
 
     def start(self) -> WorkerInfo:
         """Connect and wait for the greeting.
@@ -65,8 +64,21 @@ class SocketLink:
             if not isinstance(frame.message, WorkerInfo):
                 self.discard()
                 raise WorkerError(f"what listens on {path} is no worker server")
-            self.generation += 1
+            self._generation += 1
             return frame.message
+
+    def prepare(self) -> int:
+        """Make sure of a connection and return its number.
+
+        Raises
+            WorkerError  the server cannot be reached, or the link was closed
+        """
+        with self._use:
+            if self._closed:
+                raise WorkerError("the run was ended while a worker was at work")
+            if self._channel is None:
+                self.start()
+            return self._generation
 
     def _look(self) -> None:
         if self._closed:
@@ -79,10 +91,7 @@ class SocketLink:
             WorkerError  the server cannot be reached again, or the link was closed meanwhile
         """
         with self._use:
-            if self._closed:
-                raise WorkerError("the run was ended while a worker was at work")
-            if self._channel is None:
-                self.start()
+            self.prepare()
             channel = self._channel
             assert channel is not None
             nonce = secrets.token_hex(16)
