@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from schema_texts import BASE, changed, load
 
 from gate.errors import SchemaError
+from gate.schema import paths
 from gate.schema.match import check_kernels, covered, match, names_kernel, patterns
 from gate.schema.paths import glob_match
 
@@ -122,3 +123,25 @@ def test_an_id_names_itself_and_a_module_names_its_file(path: str, name: str) ->
 @given(st.text(max_size=30), st.text(alphabet="ab*?[]!^-/\\:.", max_size=20))
 def test_any_glob_matches_or_does_not_and_raises_nothing(path: str, pattern: str) -> None:
     assert glob_match(path, pattern) in (True, False)
+
+
+_GLOBS = st.lists(
+    st.sampled_from(["*", "**", "**/", "?", "a", "b", "/", ":", "[ab]", "[!a]", "[^b-c]", "[a-"]),
+    max_size=6,
+).map("".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.text(alphabet="ab/:", max_size=8), _GLOBS)
+def test_the_two_ways_of_matching_agree(path: str, pattern: str) -> None:
+    by_regex = paths._regex(pattern).fullmatch(path) is not None
+    assert paths._walk(path, paths._tokens(pattern)) is by_regex
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("path", "pattern"),
+    [("a/" * 90 + "b", "**/" * 90 + "x"), ("a" * 300, "*a" * 150 + "b"), ("a" * 99, "a" * 2000)],
+)
+def test_a_pattern_of_many_stars_ends_soon(path: str, pattern: str) -> None:
+    assert not glob_match(path, pattern)
