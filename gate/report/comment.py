@@ -216,7 +216,7 @@ def _open_question(result: RunResult, kernel: KernelReport) -> list[str]:
 def _footer(result: RunResult) -> str:
     info = result.info
     where = device_words(result, code_span)
-    ran = f"Ran {where} in {number(info.seconds, 3)} s" if where else "No kernel was run"
+    ran = f"Ran {where}, {number(info.seconds, 3)} s" if where else "No kernel was run"
     base = f" against {code_span(info.base[:12])}" if info.base else ""
     head = code_span(info.head[:12]) if info.head else code_span("working tree")
     return f"<sub>{ran}, seed {info.seed}; {head}{base}; kernel-gate {code_span(info.tool)}</sub>"

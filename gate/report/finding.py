@@ -59,7 +59,7 @@ def _circumstances(op: OpReport, finding: Finding) -> str:
     """When it fails, what the benchmarks say, the smallest case, and where the kernel stands."""
     condition = when(finding, code_span) if finding.diagnosis.condition else ""
     count = f"{finding.failed:,} of {plural(op.counts.ran, 'case')}"
-    lines = [f"Fails{condition}: in {count}." if condition else f"Failed in {count}."]
+    lines = [f"Fails{condition} ({count})." if condition else f"Failed in {count}."]
     flaky = finding.reruns and not finding.confirmed
     if flaky:
         lines = [f"Failed in {count}, and in none of {plural(finding.reruns, 'rerun')}."]

@@ -74,8 +74,10 @@ def _undecided(result: RunResult, mark: Mark) -> str:
         ran, planned = case_count(result), sum(op.counts.planned for op in result.ops)
         failed = sum(op.counts.failed for op in result.ops)
         so_far = "nothing that ran was wrong" if not failed else f"{failed:,} failed"
-        after = f"after {ran:,} of {plural(planned, 'case')}; {so_far}" if ran else "before its first case"
-        return f"the run was cut short {after}."
+        if not ran:
+            return "the run was cut short before its first case."
+        after = f"after {ran:,} of {plural(planned, 'case')}"
+        return f"the run was cut short {after}; {so_far}."
     unsettled = [k for k in ranked(result) if k.verdict.is_unsettled]
     first = unsettled[0]
     notes = [note for op in ops_of(result, first) for note in op.notes]

@@ -67,7 +67,7 @@ COMPARISON = Comparison(
     stats=STATS,
     rule="native error",
     pattern="column 512 (the last partial tile of 128), all zeros",
-    map=("." * 56 + "+",) * 4,
+    map=("." * 56 + ":",) * 4,
 )
 
 

@@ -17,7 +17,8 @@ SENTINEL = "Zq7"
 """Stands in every hostile text, so that a test can see where the text went."""
 FRAGMENTS = (
     "@org/team", "#1", "GH-1", "![x](https://e.example/x.png)", "[a](javascript:x)", "<b>", "<!--",
-    "-->", "</details>", "<details>", "</sub>", "<script>", "`", "``", "```", "~~~", "````\n", "\n```\n",
+    "-->", "</details>", "<details>", "</sub>", "<script>", "`", "``", "```", "~~~", "````\n",
+    "\n```\n",
     "\n`````\n", "|",
     "\\", "\\|", "*", "**", "_", "# ", "- ", "> ", "    ", "\t", "\n", "\r", "\r\n", "\n\n", "---",
     "===", "::error::", "::set-output name=verdict::pass", "::add-mask::x", "##[error]",

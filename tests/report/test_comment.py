@@ -109,7 +109,7 @@ def test_error_maps_go_next_and_then_the_last_findings() -> None:
     text = comment(many_findings(46))
     assert "Error map" not in text
     assert text.count("docker run") == 46
-    text = comment(many_findings(400))
+    text = comment(many_findings(100))
     assert len(text.encode()) <= LIMIT
     assert text.endswith(CUT_NOTE)
     assert text.count("kernel-gate replay ") > 30

@@ -115,7 +115,7 @@ def test_a_comparison_without_figures_says_so() -> None:
 
 def test_hints_stand_below_the_map() -> None:
     text = render_comparison(replace(COMPARISON, hints=("consistent with a TF32 dot",)))
-    assert text.endswith("+\n  hint: consistent with a TF32 dot\n")
+    assert text.endswith(":\n  hint: consistent with a TF32 dot\n")
 
 
 def test_a_passing_replay_is_green_on_a_terminal() -> None:
