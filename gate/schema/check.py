@@ -13,6 +13,9 @@ from gate.schema.names import NAME
 from gate.schema.reader import Reader
 from gate.schema.yamldoc import YList, YMap, YNode
 
+PARTS = ("dims", "dtypes", "args")
+"""Keys whose own keys are names."""
+
 
 def check(reader: Reader, schema: OpSchema, document: YNode, *, whole: bool) -> None:
     """Note everything about a schema that cannot be right.
@@ -21,7 +24,7 @@ def check(reader: Reader, schema: OpSchema, document: YNode, *, whole: bool) -> 
     whole     whether all of it could be read; if not, a name that stands anywhere in the document
               is not called unused, and one that it declares is not called unknown
     """
-    ctx = Context(reader, schema, document)
+    ctx = Context(reader, schema, document, unreadable=_unreadable(document))
     declared = _declared(document)
     check_names(ctx, declared, None if whole else _mentioned(document))
     check_dims(ctx)
@@ -34,11 +37,17 @@ def _declared(document: YNode) -> frozenset[str]:
     """Return every name that a document declares, whether its declaration could be read or not."""
     names: set[str] = set()
     if isinstance(document, YMap):
-        for key in ("dims", "dtypes", "args"):
+        for key in PARTS:
             part = document.get(key)
             if isinstance(part, YMap):
                 names |= {name for name, _, _ in part.items}
     return frozenset(names)
+
+
+def _unreadable(document: YNode) -> bool:
+    """Whether a part that declares names is no map, so that any name may be declared."""
+    parts = [document.get(key) for key in PARTS] if isinstance(document, YMap) else []
+    return any(part is not None and not isinstance(part, YMap) for part in parts)
 
 
 def _mentioned(document: YNode) -> frozenset[str]:

@@ -43,7 +43,7 @@ def check_names(ctx: Context, declared: frozenset[str], mentioned: frozenset[str
     for place in places(ctx):
         _visible(ctx, place, known)
         ctx.used |= place.expr.names
-    _grid(ctx, known)
+    _grid(ctx)
     _used_by_default(ctx)
     _unused(ctx, mentioned)
 
@@ -150,6 +150,8 @@ def _visible(ctx: Context, place: Place, known: frozenset[str]) -> None:
     if place.sees == "given":
         allowed |= {name for name, ret in returns.items() if ret.given}
     for name in sorted(place.expr.names - allowed):
+        if ctx.unreadable:
+            break
         if place.sees == "given" and name in returns:
             ctx.bad(place.at, f"{name} is a return; give it `given: true`, or write it otherwise")
         else:
@@ -184,14 +186,10 @@ def _readable(ctx: Context, place: Place) -> None:
                     ctx.bad(place.at, f"{name} comes later; move it before {place.owner}")
 
 
-def _grid(ctx: Context, known: frozenset[str]) -> None:
+def _grid(ctx: Context) -> None:
     """A grid may name constexprs of the kernel, which no schema declares; so nothing is unknown."""
-    call = ctx.schema.entry
-    if call.grid is not None:
-        ctx.used |= call.grid.names
-        for name in sorted((call.grid.names & known) & set(ctx.tensors)):
-            if name in read_names(call.grid.node, facts=True):
-                ctx.bad(("entry",), f"the grid reads the values of the tensor {name}")
+    if ctx.schema.entry.grid is not None:
+        ctx.used |= ctx.schema.entry.grid.names
 
 
 # --- use ----------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def _assigned(
         _arg(ctx, name, value, at)
     elif name == "..." and group is not None:
         _group(ctx, group, value, at)
-    elif name not in declared:
+    elif name not in declared and not ctx.unreadable:
         known = [*dims, *ctx.dtype_options, *ctx.args, *(["..."] if group else [])]
         ctx.bad(at, f"no variable {name}{did_you_mean(name, known)}")
 
@@ -83,6 +83,18 @@ def _dim(ctx: Context, dim: Dim, value: AssignValue, at: Path) -> None:
         ctx.bad(at, f"{value} is not among {', '.join(map(str, dim.choices))}")
     elif dim.range is not None:
         _inside(ctx, dim.range, value, at)
+        _multiple(ctx, dim, value, at)
+
+
+def _multiple(ctx: Context, dim: Dim, value: int, at: Path) -> None:
+    if dim.multiple_of is None or dim.multiple_of.names:
+        return
+    try:
+        step = evaluate(dim.multiple_of, {})
+    except EvalError:
+        return
+    if isinstance(step, int) and step > 0 and value % step:
+        ctx.bad(at, f"{value} is no multiple of {step}")
 
 
 def _inside(ctx: Context, held: Range, value: float, at: Path) -> None:

@@ -29,6 +29,8 @@ class Context:
     """Its document, for lines."""
     used: set[str] = field(default_factory=set)
     """Names that something uses."""
+    unreadable: bool = False
+    """Whether a part that declares names cannot be read: then no name is called unknown."""
 
     def bad(self, parts: tuple[Part, ...], what: str) -> None:
         """Note a problem at a key; its line is that of the deepest part that is there.

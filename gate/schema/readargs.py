@@ -104,7 +104,7 @@ def _dim_choices(reader: Reader, name: str, line: int, node: YList, path: str) -
 
 
 def _group(reader: Reader, node: YNode, line: int) -> DimGroup | None:
-    path = f"$.dims.{GROUP}"
+    path = f'$.dims["{GROUP}"]'
     held = reader.map(node, path, "a map with `rank: a..b`")
     if held is None:
         return None
