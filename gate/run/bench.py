@@ -6,7 +6,7 @@ import gc
 import inspect
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from gate.run.protocol import (
     Observation,
     Outcome,
     OutputFact,
+    Region,
     RunRequest,
     ScalarWire,
     TensorWire,
@@ -189,6 +190,7 @@ class Bench:
             faults=(*self.receipts.faults, *first.faults)[:64], differs=differs,
             configs=self.device.configs(), seconds=round(time.monotonic() - started, 6),
             device=self.device.kind,
+            regions=_regions(first.slabs) if "memcheck" in request.checks else (),
         )  # fmt: skip
         return self._within_limits(seen)
 
@@ -273,9 +275,19 @@ class Bench:
         return env
 
     def _lay_out(self, wire: TensorWire, request: RunRequest, slabs: list[Slab]) -> torch.Tensor:
-        slab = make_slab(wire, len(slabs), request.guard, request.poison, self.device.home)
+        slab = make_slab(
+            wire, len(slabs), request.guard, request.poison, self.device.home,
+            bare="memcheck" in request.checks,
+        )  # fmt: skip
         slabs.append(slab)
         return slab.tensor
+
+
+def _regions(slabs: Sequence[Slab]) -> tuple[Region, ...]:
+    return tuple(
+        Region(name=slab.wire.name, address=slab.memory.data_ptr() + slab.start, nbytes=slab.length)
+        for slab in slabs
+    )
 
 
 def _differences(first: _Seen, again: _Seen) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ class Answer:
     """How it was lost: `hang`, `protocol`, `memory`, `signal` or `exit`."""
     output: str = ""
     """What it printed."""
+    report: str = ""
+    """What the tool that it runs under wrote meanwhile."""
 
 
 class Link(Protocol):
@@ -151,16 +153,16 @@ class ProcessLink:
                 lost = ErrorFact(type="protocol", message=problem.message, stage="device")
             if lost is not None:
                 child.kill()
-                output = child.take_output()
+                output, report = child.take_output(), child.report.new_text()
                 self.discard()
                 self._refuse_when_closed()
                 self._revive()
-                return Answer(message=None, lost=lost, output=output)
-            output = child.take_output()
+                return Answer(message=None, lost=lost, output=output, report=report)
+            output, report = child.take_output(), child.report.new_text()
             if frame.retire:
                 self.discard()
                 self._revive()
-            return Answer(message=frame.message, output=output)
+            return Answer(message=frame.message, output=output, report=report)
 
     def _exchange(self, child: Child, message: Any, seconds: float) -> Frame:
         nonce = secrets.token_hex(16)

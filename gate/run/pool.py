@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from gate.errors import WorkerError
+from gate.run import memcheck
 from gate.run.fences import hide_from_workers
 from gate.run.link import Answer, Link, ProcessLink
 from gate.run.process import ChildSpec
@@ -185,6 +186,7 @@ class KernelWorker:
             output_bytes=self.settings.output_bytes,
             stop_seconds=self.settings.stop_seconds,
             namespace=self.settings.namespace and self.settings.device != "cuda",
+            memcheck=self.settings.memcheck,
         )  # fmt: skip
         return ProcessLink(spec, self.settings)
 
@@ -226,10 +228,15 @@ class KernelWorker:
                 return Observation(
                     outcome=Outcome.NOT_LOADED, error=reply.error, device=self.info.device
                 )
+        if self.settings.memcheck:
+            request = replace(request, checks=(*request.checks, "memcheck"))
         started = time.monotonic()
         answer = link.ask(request, request.seconds)
         seconds = round(time.monotonic() - started, 6)
         seen = self._observation(answer, seconds)
+        if answer.report:
+            found = memcheck.parse(answer.report, request.load.root, seen.launches, seen.regions)
+            seen = replace(seen, faults=(*seen.faults, *found))
         if seen.outcome is Outcome.GARBLED:
             link.discard()
         return seen
@@ -316,6 +323,8 @@ def worker_environment(settings: WorkerSettings, number: int, cache: str) -> dic
         "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "USER": "kernel-gate", "TRITON_CACHE_DIR": cache,
     }  # fmt: skip
+    if settings.memcheck:
+        env |= memcheck.ENVIRONMENT
     if settings.device == "interpreter":
         env |= {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
     elif settings.gpus:

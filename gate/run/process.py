@@ -22,6 +22,7 @@ from typing import Any
 
 import gate
 from gate.errors import WorkerError
+from gate.run import memcheck
 from gate.run.frames import Channel, ChannelClosed
 from gate.run.protocol import ErrorFact
 
@@ -100,6 +101,8 @@ class ChildSpec:
     """Between the gentle signal and the hard one."""
     namespace: bool = True
     """A process namespace of its own, where the system allows it."""
+    memcheck: bool = False
+    """Under compute-sanitizer."""
 
 
 class Child:
@@ -135,7 +138,8 @@ class Child:
         home = self._folder.name
         command = [
             sys.executable, "-P", "-S", "-E", _KEEPER, str(os.getpid()), str(status[1]),
-            str(int(self.spec.namespace)), sys.executable, "-P", "-s", "-c", _BOOT, PACKAGE_PARENT,
+            str(int(self.spec.namespace)), *self._tool(home),
+            sys.executable, "-P", "-s", "-c", _BOOT, PACKAGE_PARENT,
             "--fd", f"{request[0]},{reply[1]}", "--supervisor", str(os.getpid()),
             *self.spec.arguments,
         ]  # fmt: skip
@@ -156,6 +160,10 @@ class Child:
                 os.close(fd)
         self.channel = Channel(reply[0], request[1])
         self._output_fd, self._status_fd = output[0], status[0]
+
+    def _tool(self, home: str) -> tuple[str, ...]:
+        self.report = memcheck.LogReader(home)
+        return memcheck.command(home) if self.spec.memcheck else ()
 
     @property
     def pid(self) -> int:

@@ -108,7 +108,8 @@ class RunRequest:
     config: int | None = None
     """Index of the autotune config to force; None: the kernel's own choice."""
     checks: tuple[str, ...] = ()
-    """Further checks: `bounds`, `wrap`, `race` (interpreter), `compile`."""
+    """Further checks: `bounds`, `wrap`, `race`, `compile` (interpreter); `memcheck` (a worker under
+    compute-sanitizer, which sets it itself: tensors without guards, `Observation.regions`)."""
     seconds: float = 60.0
     """Time limit; the supervisor kills the worker after it."""
 
@@ -227,6 +228,18 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Where a tensor of the call lay, for the reports of other tools."""
+
+    name: str
+    """Arg name."""
+    address: int
+    """Device address of its storage."""
+    nbytes: int
+    """Bytes of its storage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """Everything that was seen of one case on a kernel worker."""
 
@@ -254,6 +267,8 @@ class Observation:
     """What it printed, at most 4,000 characters, as text."""
     device: str = ""
     """`cuda` or `interpreter`: where the kernel really ran."""
+    regions: tuple[Region, ...] = ()
+    """Where the tensors lay; with the check `memcheck` only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,9 @@ class WorkerSettings:
     namespace: bool = True
     """Give workers a process namespace where the system allows it; never on `cuda`, whose drivers
     talk of process ids to daemons outside."""
+    memcheck: bool = False
+    """Run kernel workers under compute-sanitizer (`cuda` only): slow, names the line of an
+    access out of bounds."""
     trees: int = 2
     """Code trees that one kernel worker keeps a process for (head and base)."""
     gpus: tuple[str, ...] = ()

@@ -55,12 +55,15 @@ class Slab:
         return self.wire.storage * DTYPES[self.wire.dtype].itemsize
 
 
-def make_slab(wire: TensorWire, position: int, guard: str, poison: int, device: str) -> Slab:
+def make_slab(
+    wire: TensorWire, position: int, guard: str, poison: int, device: str, *, bare: bool = False
+) -> Slab:
     """Lay out one tensor.
 
     position  number of the tensor in the call, which makes its pattern distinct
     guard     `nan`, `large` or `zero`
     poison    pattern of a tensor without data (0 or 1)
+    bare      no guards: the allocation ends with the storage (for tools that watch allocations)
 
     Raises
         MemoryError, RuntimeError  the device has no room for it
@@ -71,11 +74,11 @@ def make_slab(wire: TensorWire, position: int, guard: str, poison: int, device: 
     paint = guard_value(kind, guard, position)
     if size >= LARGE:
         return _large_slab(wire, size, home, paint, poison_value(kind, poison))
-    held = np.empty(GUARD_BYTES + size + GUARD_BYTES + ALIGNMENT, dtype=np.uint8)
+    start = 0 if bare else GUARD_BYTES
+    held = np.empty(size if bare else start + size + start + ALIGNMENT, dtype=np.uint8)
     memory = torch.from_numpy(held)
-    start = GUARD_BYTES
-    if home == "cpu":
-        start += -(memory.data_ptr() + GUARD_BYTES) % ALIGNMENT
+    if home == "cpu" and not bare:
+        start += -(memory.data_ptr() + start) % ALIGNMENT
     _paint(held, start, paint)
     logical = _logical(held[start : start + size], kind.storage, wire)
     if logical.size:
