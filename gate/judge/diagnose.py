@@ -26,6 +26,8 @@ MOSTLY = 0.75
 """The same where only values tell the others apart: values hide bugs."""
 FEW, MANY = 2, 20
 """So few passing cases beside so many failing ones are told apart by chance."""
+FAR_FETCHED = 2.5
+"""A condition of this cost explains too much of too little."""
 PLAIN_COST = 1.3
 """A condition up to this cost (a known tile, a layout, a dtype, an option) is believed anyway."""
 
@@ -95,4 +97,5 @@ def _nearly_all(found: Sequence[Separation], count: int, total: int) -> bool:
         return count >= NEARLY * total and total >= ENOUGH
     by_value = found[0].condition.of_values and count >= MOSTLY * total
     few = total - count <= FEW and count >= MANY and found[0].cost > PLAIN_COST
-    return by_value or few
+    far_fetched = count >= NEARLY * total and found[0].cost > FAR_FETCHED
+    return by_value or few or far_fetched

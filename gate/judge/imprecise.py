@@ -33,6 +33,8 @@ TF32_CLOSE = 4.0
 merely consistent with one."""
 SYSTEMATIC = 0.5
 """Share of the error's energy that follows the reference, above which it is no rounding."""
+TF32_SHARE = 0.2
+"""Share of the elements that a TF32 dot leaves outside float32's allowance, at least."""
 _DOTS = re.compile(r"@|\b(\w*matmul|\w*mm|\w*bmm|einsum|linear|\w*attention|conv\w*|mv|dot)\(")
 
 
@@ -122,7 +124,7 @@ def _tf32(compared: Compared, ctx: Context) -> Named | None:
         "consistent with a TF32 dot: `tl.dot` defaults to it; declare `tolerance: {float32: tf32}` "
         "or pass `input_precision='ieee'`"
     )
-    close = times <= TF32_CLOSE
+    close = times <= TF32_CLOSE and compared.wrong.mean() >= TF32_SHARE
     return Named(kind=FailureKind.IMPRECISE if close else compared.kind, hints=(hint,))
 
 

@@ -182,7 +182,7 @@ def _axis_names(axis: int, rank: int) -> tuple[str, str]:
         case 1:
             return "row", "rows"
         case _:
-            return f"index of axis {axis}", f"indices of axis {axis}"
+            return f"axis-{axis} index", f"axis-{axis} indices"
 
 
 def _ordinal(number: int) -> str:
