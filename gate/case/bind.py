@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gate.case.axes import GROUP
 from gate.case.bound import BoundArg, BoundCase, BoundList, BoundScalar, BoundTensor, Place
 from gate.case.domain import depends_on_values, fill_kind, resolve_span
 from gate.case.fills import POISON, TWIN, check_params, is_drawn, may_hold, parse_fill
 from gate.case.frame import (
-    GROUP,
     Extents,
     Frame,
     Members,

@@ -7,13 +7,12 @@ integer arguments by (1, divisible by 16, neither), and from primes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
+from gate.case.axes import GROUP
 from gate.case.factor import Factor, Level
-from gate.case.frame import GROUP, Extents, Frame
+from gate.case.frame import Extents, Frame
 from gate.case.limits import Limits
-from gate.schema.expr import Expr
 from gate.schema.model import Dim, DimGroup, DimKind
 
 INNER_TILES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
@@ -35,24 +34,26 @@ _DEEP_WEIGHTS = (LAST_WEIGHT, 2.0)
 """Weights of the last axes of a tensor of three or more: the last but one is a sequence."""
 
 
-def inner_dims(frame: Frame) -> frozenset[str]:
-    """Return the drawn dims that decide the last axis of some tensor."""
-    names: set[str] = set()
+def dim_weights(frame: Frame) -> dict[str, float]:
+    """Return how much of a tensor's elements each drawn dim should get: dims of last axes and dims
+    that are reduced most, batch-like ones least. A dim that stands in several places has the
+    largest weight."""
+    weights = dict.fromkeys(frame.drawn_dims, BATCH_WEIGHT)
     for arg in frame.tensors:
-        if arg.shape:
-            names |= arg.shape[-1].names
-    return _drawn_below(frame, names)
-
-
-def tensor_dims(frame: Frame) -> tuple[frozenset[str], ...]:
-    """Return for each tensor, in and out, the drawn dims that its extents are made of."""
-    shapes = [(arg.shape, arg.group) for arg in frame.tensors]
-    shapes += [(ret.shape, ret.group) for ret in frame.schema.returns]
-    found: dict[frozenset[str], None] = {}
-    for shape, group in shapes:
-        named: set[str] = set().union(*(expr.names for expr in shape or ()))
-        found[_drawn_below(frame, named) | ({GROUP} if group else set())] = None
-    return tuple(dims for dims in found if dims)
+        shape = arg.shape or ()
+        reduced = frame.axes.reduced[arg.name]
+        places = _DEEP_WEIGHTS if len(shape) > 2 else _FLAT_WEIGHTS
+        for place, expr in enumerate(reversed(shape)):
+            weight = places[place] if place < len(places) else BATCH_WEIGHT
+            if -place - 1 in reduced:
+                weight = LAST_WEIGHT
+            for name in frame.axes.drawn(expr.names):
+                few = place > 0 and weight < LAST_WEIGHT and _is_few(frame, name)
+                weights[name] = max(weights[name], BATCH_WEIGHT if few else weight)
+    if frame.schema.group is not None:
+        alone = any(arg.group and not arg.shape for arg in frame.tensors)
+        weights[GROUP] = LAST_WEIGHT if alone else BATCH_WEIGHT
+    return weights
 
 
 def _is_few(frame: Frame, name: str) -> bool:
@@ -63,78 +64,9 @@ def _is_few(frame: Frame, name: str) -> bool:
     return not frame.open_ended(name) and frame.extents(name, {}).hi <= FEW
 
 
-def returned_dims(frame: Frame) -> frozenset[str] | None:
-    """Return the drawn dims in the shapes of the returns; None when a shape is not declared."""
-    returns = [ret for ret in frame.schema.returns if not ret.never and not ret.is_arg]
-    if not returns or any(ret.shape is None for ret in returns):
-        return None
-    named = (expr.names for ret in returns for expr in ret.shape or ())
-    return _drawn_below(frame, set[str]().union(*named))
-
-
-def is_reduced(frame: Frame, extent: Expr, kept: frozenset[str] | None) -> bool:
-    """Return whether an axis of an arg is reduced: its dims appear in no return.
-
-    kept  what `returned_dims` says
-    """
-    if kept is None:
-        return False
-    own = _drawn_below(frame, extent.names)
-    return bool(own) and not own & kept
-
-
-def reduced_dims(frame: Frame) -> frozenset[str]:
-    """Return the drawn dims of args that appear in no return, where all returns are declared."""
-    kept = returned_dims(frame)
-    if kept is None:
-        return frozenset()
-    named = (expr.names for arg in frame.tensors for expr in arg.shape or ())
-    return _drawn_below(frame, set[str]().union(*named)) - kept
-
-
-def dim_weights(frame: Frame) -> dict[str, float]:
-    """Return how much of a tensor's elements each drawn dim should get: dims of last axes and dims
-    that are reduced most, batch-like ones least. A dim that stands in several places has the
-    largest weight."""
-    weights = dict.fromkeys(frame.drawn_dims, BATCH_WEIGHT)
-    kept = returned_dims(frame)
-    for arg in frame.tensors:
-        shape = arg.shape or ()
-        places = _DEEP_WEIGHTS if len(shape) > 2 else _FLAT_WEIGHTS
-        for place, expr in enumerate(reversed(shape)):
-            weight = places[place] if place < len(places) else BATCH_WEIGHT
-            if is_reduced(frame, expr, kept):
-                weight = LAST_WEIGHT
-            for name in _drawn_below(frame, expr.names):
-                few = place > 0 and weight < LAST_WEIGHT and _is_few(frame, name)
-                weights[name] = max(weights[name], BATCH_WEIGHT if few else weight)
-    if frame.schema.group is not None:
-        alone = any(arg.group and not arg.shape for arg in frame.tensors)
-        weights[GROUP] = LAST_WEIGHT if alone else BATCH_WEIGHT
-    return weights
-
-
 def is_drawn_dim(dim: Dim) -> bool:
     """Return whether a dim has levels of its own."""
     return dim.kind in (DimKind.RANGE, DimKind.CHOICES)
-
-
-def _drawn_below(frame: Frame, names: Iterable[str]) -> frozenset[str]:
-    """Return the drawn dims that the names stand for, derived ones taken apart."""
-    found: set[str] = set()
-    waiting = list(names)
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        if name in seen or name not in frame.dims:
-            continue
-        seen.add(name)
-        dim = frame.dims[name]
-        if is_drawn_dim(dim):
-            found.add(name)
-        elif dim.derived is not None:
-            waiting += dim.derived.names
-    return frozenset(found)
 
 
 def dim_factor(frame: Frame, dim: Dim, tiles: tuple[int, ...], limits: Limits) -> Factor:
@@ -152,7 +84,7 @@ def dim_factor(frame: Frame, dim: Dim, tiles: tuple[int, ...], limits: Limits) -
         ]
         return Factor(name=dim.name, kind="dim", levels=tuple(levels))
     options = frame.extents(dim.name, {})
-    inner = dim.name in inner_dims(frame)
+    inner = dim.name in frame.axes.inner
     return Factor(
         name=dim.name,
         kind="dim",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gate.case.axes import GROUP, Axes
 from gate.case.model import DtypeScalar, Extent, ScalarValue
 from gate.errors import CaseTextError
 from gate.schema.expr import DtypeName, EvalError, Expr, evaluate
@@ -25,9 +26,6 @@ from gate.schema.model import (
     ScalarArg,
     TensorArg,
 )
-
-GROUP = "..."
-"""Name of the dim group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +117,7 @@ class Frame:
         self.tensors = tuple(arg for arg in schema.args if isinstance(arg, TensorArg))
         self.tensor_names = frozenset(arg.name for arg in self.tensors)
         self.dims = {dim.name: dim for dim in schema.dims}
+        self.axes = Axes(schema)
         self._constant = _constant_options(schema)
 
     def walk(self, pick: Pick) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class Limits:
     """Slices along the longest axis of any one tensor: kernels start a program for each, or for a
     tile of them."""
     rows: int
-    """Slices along the last axis of any one tensor."""
+    """Slices along the last axis of any one tensor, over axes that are not reduced."""
     deep_rows: int
     """The same for tensors of three or more axes: their kernels tend to loop in each program."""
     extent: int
@@ -27,7 +27,7 @@ class Limits:
 
 
 INTERPRETER = Limits(
-    elements=1 << 16, slices=256, rows=1280, deep_rows=400, extent=1 << 14, levels=18
+    elements=1 << 16, slices=256, rows=1024, deep_rows=400, extent=1 << 14, levels=18
 )
 """About a millisecond a block operation: a few hundred programs a case."""
 CUDA = Limits(
@@ -37,6 +37,9 @@ CUDA = Limits(
 evaluations of half a million elements, 16-bit dots among them, take it tenths of a second."""
 SMALL_SHARE = 2
 """Most cases are held to a fraction of the bounds, so that the budget of seconds goes further."""
+
+FEW_ROWS_SHARE = 4
+"""The same for programs, which cost the interpreter most."""
 
 
 def limits_of(device: str) -> Limits:
@@ -49,24 +52,30 @@ def smaller(limits: Limits) -> Limits:
     return Limits(
         elements=limits.elements // SMALL_SHARE,
         slices=max(limits.slices // SMALL_SHARE, 16),
-        rows=max(limits.rows // SMALL_SHARE, 64),
-        deep_rows=max(limits.deep_rows // SMALL_SHARE, 64),
+        rows=max(limits.rows // FEW_ROWS_SHARE, 64),
+        deep_rows=max(limits.deep_rows // FEW_ROWS_SHARE, 64),
         extent=limits.extent,
         levels=limits.levels,
     )
 
 
-def over(limits: Limits, shapes: Iterable[tuple[int, ...]]) -> float:
-    """Return by which factor shapes exceed the bounds (at most 1: they fit)."""
-    total, slices, rows, deep = 0, 0, 0, 0
-    for shape in shapes:
+def over(limits: Limits, tensors: Iterable[tuple[tuple[int, ...], int]]) -> float:
+    """Return by which factor tensors exceed the bounds (at most 1: they fit).
+
+    tensors  (shape, rows): its slices along the last axis, those along reduced axes not counted,
+             since no kernel starts a program for each of them
+    """
+    total, slices, flat, deep = 0, 0, 0, 0
+    for shape, rows in tensors:
         numel = math.prod(shape)
         total += numel
         if numel and shape:
             slices = max(slices, numel // max(shape))
-            rows = max(rows, numel // shape[-1])
-            deep = max(deep, numel // shape[-1] if len(shape) > 2 else 0)
+            if len(shape) > 2:
+                deep = max(deep, rows)
+            else:
+                flat = max(flat, rows)
     return max(
-        total / limits.elements, slices / limits.slices, rows / limits.rows,
+        total / limits.elements, slices / limits.slices, flat / limits.rows,
         deep / limits.deep_rows,
     )  # fmt: skip

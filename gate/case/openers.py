@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gate.case.dim_levels import PRIMES, dim_weights, tensor_dims
+from gate.case.dim_levels import BATCH_WEIGHT, PRIMES, dim_weights
 from gate.case.domain import FillKind, fill_kind
 from gate.case.factor import Factor, Level
 from gate.case.fills import is_drawn, may_hold
 from gate.case.frame import Frame
 from gate.case.limits import Limits
-from gate.case.special import on_axis, reduced_axes, special_fills
+from gate.case.special import on_axis, special_fills
 from gate.case.wish import Wish
 from gate.dtypes import DTYPES
 from gate.schema.model import DimKind, TensorArg
@@ -149,7 +149,7 @@ def _fill_of(frame: Frame, opener: Opener, index: int) -> tuple[str, str] | None
 def _needle(frame: Frame, fill: str, index: int) -> tuple[str, str]:
     """Return an arg and a needle on one of its reduced axes; on the last one when none is."""
     args = float_args(frame)
-    places = [(arg, axis) for arg in args for axis in reduced_axes(frame, arg)]
+    places = [(arg, axis) for arg in args for axis in frame.axes.reduced[arg.name]]
     places = places or [(arg, -1) for arg in args[:1]]
     if not places:
         return ("", "normal")
@@ -194,7 +194,7 @@ class Sizer:
         self.frame = frame
         self.factors = [factor for factor in factors if factor.kind in ("dim", "group")]
         self.tiles = {*tiles, *(t for dim in frame.schema.dims for t in dim.tile)}
-        self.together = tensor_dims(frame)
+        self.together = frame.axes.together
         self.weights = dim_weights(frame)
         tensors = len(frame.tensors) + len(frame.schema.returns)
         self.room = max(limits.elements // max(tensors, 1), 1)
@@ -214,6 +214,8 @@ class Sizer:
             cap = self.cap(factor.name, chosen)
             if past and turn == 0 and factor.name in can_cross:
                 cap = max(cap, past)
+            if index % 2 and self.weights[factor.name] == BATCH_WEIGHT:
+                cap = max(cap, 2.0)  # else every batch and head would be the first one
             chosen[factor.name] = self._one(factor, kind, cap, index + turn)
         return chosen
 

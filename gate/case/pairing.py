@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gate.case.covering import Pairs
-from gate.case.dim_levels import tensor_dims
 from gate.case.draw import Dice
 from gate.case.frame import Frame
 from gate.case.limits import Limits
@@ -32,7 +31,7 @@ class PairMaker:
         self.seed = seed
         self.tiles = tiles
         self.numbers = numbers
-        self.together = tensor_dims(frame)
+        self.together = frame.axes.together
         self.misses: dict[tuple[int, int], int] = {}
 
     def cases(self, tries: int, small: Limits, large: Limits) -> Iterator[tuple[Case, str]]:

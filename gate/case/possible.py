@@ -55,7 +55,7 @@ def affordable(frame: Frame, wanted: dict[str, Any], limits: Limits) -> bool:
         return smallest(name, options, optional)
 
     try:
-        return over(limits, sketch(frame, pick).shapes) <= 1
+        return over(limits, sketch(frame, pick).measured) <= 1
     except CaseTextError:
         return False
 

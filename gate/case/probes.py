@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from gate.case.bind import bind
-from gate.case.dim_levels import inner_dims, reduced_dims
 from gate.case.draw import Dice
 from gate.case.factor import Factor
 from gate.case.frame import Frame
@@ -105,7 +104,7 @@ def _long(
                 narrow[factor.name] = small[0]
     if not narrow or not float_args(frame):
         return
-    inner = inner_dims(frame) | reduced_dims(frame)
+    inner = frame.axes.inner | frame.axes.reduced_dims
     small_sizes = sizer.sizes("tiny", 0)
     for name in sorted(inner, key=frame.drawn_dims.index):
         length = LONG.get(device, LONG["cuda"])

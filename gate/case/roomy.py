@@ -20,10 +20,10 @@ HEADROOM = 6
 def roomy(limits: Limits, frame: Frame) -> Limits:
     """Return the bounds, raised where the smallest case of the schema nearly fills them."""
     try:
-        shapes = sketch(frame, smallest).shapes
+        tensors = sketch(frame, smallest).measured
     except CaseTextError:
         return limits
-    factor = over(limits, shapes) * HEADROOM
+    factor = over(limits, tensors) * HEADROOM
     if factor <= 1:
         return limits
     return Limits(

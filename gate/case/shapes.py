@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gate.case.frame import GROUP, place_of, plain, whole
+from gate.case.axes import GROUP
+from gate.case.frame import place_of, plain, whole
 from gate.case.layouts import is_contiguous
 from gate.case.model import TensorChoice
 from gate.dtypes import DTYPES

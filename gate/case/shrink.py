@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gate.case.axes import GROUP
 from gate.case.bind import bind
 from gate.case.candidates import (
     made_plain,
@@ -34,7 +35,7 @@ from gate.case.candidates import (
     with_dim,
     with_dtype,
 )
-from gate.case.frame import GROUP, Frame
+from gate.case.frame import Frame
 from gate.case.model import Case
 from gate.case.simplicity import case_key, dtype_rank, size_of
 from gate.case.text import format_case

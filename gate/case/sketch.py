@@ -5,6 +5,7 @@ Planning and drawing work on sketches, since most of what they try does not fit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,17 @@ class Sketch:
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of every tensor, in and out."""
         return (*(shape for shape, _ in self.tensors.values()), *self.outputs)
+
+    @property
+    def measured(self) -> list[tuple[tuple[int, ...], int]]:
+        """(shape, rows) of every tensor, for `limits.over`."""
+        found = [(shape, math.prod(shape[:-1])) for shape in self.outputs]
+        for name, (shape, _) in self.tensors.items():
+            rank = len(shape)
+            reduced = self.frame.axes.reduced[name]
+            kept = (e for axis, e in enumerate(shape[:-1]) if axis - rank not in reduced)
+            found.append((shape, math.prod(kept)))
+        return found
 
 
 def sketch(frame: Frame, pick: Pick) -> Sketch:
@@ -120,7 +132,7 @@ def fitted(
 
     draft = sketch(frame, capped)
     for _ in range(MAX_REPAIRS):
-        excess = over(limits, draft.shapes)
+        excess = over(limits, draft.measured)
         if excess <= 1:
             check(draft)
             return draft

@@ -6,7 +6,6 @@ axis begins, or the one before it, and becomes `needle(position,axis)` once the 
 
 from __future__ import annotations
 
-from gate.case.dim_levels import is_reduced, returned_dims
 from gate.case.domain import FillKind, fill_kind
 from gate.case.fills import TWIN, is_drawn, may_hold
 from gate.case.frame import Frame
@@ -51,19 +50,7 @@ def special_fills(
 def needle_axes(frame: Frame, arg: TensorArg) -> tuple[int, ...]:
     """Return the axes to place needles on, as negative indices: the reduced ones first, then the
     last axis, over which most kernels run."""
-    reduced = reduced_axes(frame, arg)
-    return tuple(dict.fromkeys((*reduced, -1)))
-
-
-def reduced_axes(frame: Frame, arg: TensorArg) -> tuple[int, ...]:
-    """Return the axes, as negative indices, whose dims appear in no declared return; none when a
-    return's shape is not declared."""
-    kept = returned_dims(frame)
-    return tuple(
-        -axis
-        for axis, expr in enumerate(reversed(arg.shape or ()), start=1)
-        if is_reduced(frame, expr, kept)
-    )
+    return tuple(dict.fromkeys((*frame.axes.reduced[arg.name], -1)))
 
 
 def twin_candidates(frame: Frame, arg: TensorArg) -> tuple[str, ...]:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gate.case.axes import GROUP
 from gate.case.bind import bind
 from gate.case.domain import FillKind, fill_kind
 from gate.case.draw import Dice, bend, random_list, roll
 from gate.case.fills import base_fill
-from gate.case.frame import GROUP, Frame, Options, Pick, Picked
+from gate.case.frame import Frame, Options, Pick, Picked
 from gate.case.layouts import layouts_for
 from gate.case.limits import Limits
 from gate.case.model import Case, TensorChoice

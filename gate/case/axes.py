@@ -1,0 +1,82 @@
+"""Which dims stand where: what each axis is made of, and which axes are reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from gate.schema.expr import Expr
+from gate.schema.model import DimKind, OpSchema, TensorArg
+
+GROUP = "..."
+"""Name of the dim group."""
+
+
+class Axes:
+    """The axes of a schema's tensors, read once."""
+
+    def __init__(self, schema: OpSchema) -> None:
+        self._dims = {dim.name: dim for dim in schema.dims}
+        self._tensors = tuple(arg for arg in schema.args if isinstance(arg, TensorArg))
+        self._returns = tuple(ret for ret in schema.returns if not ret.never and not ret.is_arg)
+        self.returned = self._returned()
+        self.reduced: Mapping[str, tuple[int, ...]] = MappingProxyType(
+            {arg.name: self._reduced(arg) for arg in self._tensors}
+        )
+        self.together = self._together()
+
+    def drawn(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the drawn dims that the names stand for, derived ones taken apart."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name in seen or name not in self._dims:
+                continue
+            seen.add(name)
+            dim = self._dims[name]
+            if dim.kind in (DimKind.RANGE, DimKind.CHOICES):
+                found.add(name)
+            elif dim.derived is not None:
+                waiting += dim.derived.names
+        return frozenset(found)
+
+    @property
+    def inner(self) -> frozenset[str]:
+        """The drawn dims that decide the last axis of some tensor."""
+        return self._of(arg.shape[-1] for arg in self._tensors if arg.shape)
+
+    @property
+    def reduced_dims(self) -> frozenset[str]:
+        """The drawn dims of args that appear in no return, where all returns are declared."""
+        if self.returned is None:
+            return frozenset()
+        return self._of(e for arg in self._tensors for e in arg.shape or ()) - self.returned
+
+    def _of(self, extents: Iterable[Expr]) -> frozenset[str]:
+        return self.drawn(name for expr in extents for name in expr.names)
+
+    def _returned(self) -> frozenset[str] | None:
+        """Return the drawn dims of the returns; None when a shape is not declared."""
+        if not self._returns or any(ret.shape is None for ret in self._returns):
+            return None
+        return self._of(expr for ret in self._returns for expr in ret.shape or ())
+
+    def _reduced(self, arg: TensorArg) -> tuple[int, ...]:
+        """Return the reduced axes of an arg as negative indices, the last one first."""
+        if self.returned is None:
+            return ()
+        own = [self.drawn(expr.names) for expr in reversed(arg.shape or ())]
+        return tuple(
+            -place for place, dims in enumerate(own, start=1) if dims and not dims & self.returned
+        )
+
+    def _together(self) -> tuple[frozenset[str], ...]:
+        """Return for each tensor, in and out, the drawn dims that its extents are made of."""
+        shapes = [(arg.shape, arg.group) for arg in self._tensors]
+        shapes += [(ret.shape, ret.group) for ret in self._returns]
+        found: dict[frozenset[str], None] = {}
+        for shape, group in shapes:
+            found[self._of(shape or ()) | ({GROUP} if group else set())] = None
+        return tuple(dims for dims in found if dims)
