@@ -145,13 +145,15 @@ def round_to(values: F64, kind: DType) -> F64:
     """
     v = np.asarray(values, dtype=np.float64)
     finite = np.isfinite(v)
-    safe = np.where(finite, v, 0.0)
+    beyond = finite & (np.abs(v) > 2 * kind.largest)  # the magic constant would overflow there
+    safe = np.where(finite & ~beyond, v, 0.0)
     _, exponent = np.frexp(safe)
     step = np.ldexp(1.0, np.maximum(exponent - 1, kind.min_exponent) - kind.precision + 1)
     magic = step * (1.5 * 2.0**52)
     rounded = np.where(safe == 0, safe, (safe + magic) - magic)
     rounded = np.where((rounded == 0) & (safe != 0), np.copysign(0.0, safe), rounded)
     rounded = np.where(np.abs(rounded) > kind.largest, np.copysign(np.inf, safe), rounded)
+    rounded = np.where(beyond, np.copysign(np.inf, v), rounded)
     return np.where(finite, rounded, v)
 
 

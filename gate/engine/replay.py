@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from gate.case.model import Case
 from gate.case.text import parse_case
 from gate.engine.cases import run_case
-from gate.engine.context import CaseRecord, combined_digest
+from gate.engine.context import CaseRecord
 from gate.engine.lanes import Crew
 from gate.engine.settings import RunSettings
 from gate.engine.task import OpTask
 from gate.errors import CaseTextError, UsageError, did_you_mean
 from gate.judge.model import CaseStatus
-from gate.result import Digest, Finding, RunResult
+from gate.result import Digest, Finding, RunResult, combined_digest
 from gate.schema.model import OpSchema
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import assert_never
 
 from gate.case.model import TensorChoice
 from gate.engine.context import CaseRecord
@@ -139,31 +138,3 @@ def _layout_level(record: CaseRecord) -> str:
 def _fill_level(record: CaseRecord) -> str:
     special = {c.fill.split("(")[0] for c in _tensors(record)} - {"normal"}
     return special.pop() if len(special) == 1 else ("several" if special else "normal")
-
-
-def describe(verdict: Verdict) -> str:
-    """Return what a verdict means, for a reader who meets it first."""
-    match verdict:
-        case Verdict.ILLUSION:
-            return "wrong, though a published benchmark's check passes it"
-        case Verdict.BROKEN:
-            return "wrong, and the published benchmarks' checks see it too"
-        case Verdict.IMPRECISE:
-            return "loses digits or overflows in its internals"
-        case Verdict.CRASH:
-            return "raises, does not compile, or kills its process"
-        case Verdict.HANG:
-            return "does not end"
-        case Verdict.FLAKY:
-            return "failed once and not again"
-        case Verdict.UNDECIDED:
-            return "could not be decided"
-        case Verdict.NOT_EXERCISED:
-            return "was never launched"
-        case Verdict.VACUOUS:
-            return "no element was compared"
-        case Verdict.UNMATCHED:
-            return "no op schema covers it"
-        case Verdict.PASS:
-            return "every output was explained"
-    assert_never(verdict)

@@ -45,7 +45,11 @@ def covered(schema: OpSchema, index: HasKernels) -> tuple[str, ...]:
     """Return the ids of the kernels that an op gates, sorted; perhaps none."""
     wanted = patterns(schema)
     return tuple(
-        sorted(k for k in index.kernels if any(names_kernel(pattern, k) for pattern in wanted))
+        sorted(
+            kernel
+            for kernel in index.kernels
+            if any(names_kernel(p, one) for p in wanted for one in ids_of(index, kernel))
+        )
     )
 
 
@@ -54,9 +58,14 @@ def match(schemas: Sequence[OpSchema], index: HasKernels, kernel: str) -> Match:
     ops = sorted(
         schema.op
         for schema in schemas
-        if any(names_kernel(pattern, kernel) for pattern in patterns(schema))
+        if any(names_kernel(p, one) for p in patterns(schema) for one in ids_of(index, kernel))
     )
     return Match(ops=tuple(ops), near="" if ops else _nearest(schemas, kernel))
+
+
+def ids_of(index: HasKernels, kernel: str) -> tuple[str, ...]:
+    """Return a kernel's id and the ids under which it is reachable too (`fast = triton.jit(k)`)."""
+    return (kernel, *getattr(index.kernels.get(kernel), "aliases", ()))
 
 
 def names_kernel(pattern: str, kernel: str) -> bool:
@@ -91,7 +100,9 @@ def check_kernels(schemas: Iterable[OpSchema], index: HasKernels) -> None:
     problems = []
     for schema in schemas:
         for position, pattern in enumerate(patterns(schema)):
-            if not any(names_kernel(pattern, kernel) for kernel in index.kernels):
+            if not any(
+                names_kernel(pattern, one) for k in index.kernels for one in ids_of(index, k)
+            ):
                 near = did_you_mean(pattern, index.kernels)
                 what = f"{pattern!r} names no kernel of the tree{near}"
                 path = f"$.kernels[{position}]"

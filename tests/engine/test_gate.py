@@ -16,10 +16,10 @@ import gate.engine.session
 from engine import gate_repos as repos
 from engine.conftest import Run, run_gate
 from gate.cli.main import main
-from gate.engine.context import combined_digest
 from gate.errors import ExitCode
 from gate.judge.model import Verdict
 from gate.report.jsonfile import loads
+from gate.result import combined_digest
 
 pytestmark = pytest.mark.triton
 OTHER = "other[B=1; -; -; seed=000000]"
