@@ -11,6 +11,14 @@ from gate.cli.progress import console_listener
 from gate.engine.device import DEVICES
 from gate.engine.settings import RunSettings
 from gate.study.corpus import PARTS
+from gate.study.plot import recall_plot
+from gate.study.samplers import STRATEGIES
+from gate.study.strategies import (
+    STUDY_SEEDS,
+    run_strategies,
+    strategy_table,
+    write_study,
+)
 from gate.study.verdicts import STUDY_CASES, run_verdicts, verdict_table, write_rows
 
 
@@ -45,6 +53,65 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     )  # fmt: skip
     verdicts.add_argument("--out", type=Path, metavar="FILE", help="write the rows as JSON too")
     verdicts.set_defaults(command=verdicts_command)
+    _add_strategies(studies)
+
+
+def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = studies.add_parser(
+        "strategies", help="how fast each way to choose cases finds the corpus's bugs",
+        allow_abbrev=False,
+    )  # fmt: skip
+    parser.add_argument(
+        "--corpus", type=Path, default=None, metavar="DIR", help="the corpus (default: ours)"
+    )
+    parser.add_argument(
+        "--device", default="auto", metavar="DEVICE", help=f"{', '.join(DEVICES)} (default: auto)"
+    )
+    parser.add_argument(
+        "--seeds", type=positive, default=STUDY_SEEDS, metavar="N",
+        help=f"seeds 0 to N-1 (default: {STUDY_SEEDS})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cases", type=positive, default=STUDY_CASES, metavar="N",
+        help=f"cases an op (default: {STUDY_CASES})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: by cores)"
+    )
+    parser.add_argument(
+        "--strategy", action="append", choices=STRATEGIES, default=[],
+        help="take these strategies only (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
+    )
+    parser.add_argument(
+        "--part", choices=PARTS, default="all",
+        help="the paper's 26 rows, the field's pairs, or all (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write rows and trials as JSON too"
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the curves as SVG")
+    parser.set_defaults(command=strategies_command)
+
+
+def strategies_command(options: argparse.Namespace) -> int:
+    """Run the strategy study; 0 whatever it finds."""
+    settings = RunSettings(device=options.device, jobs=options.jobs)
+    with console_listener(sys.stderr) as listener:
+        study = run_strategies(
+            options.corpus, settings, seeds=options.seeds, cases=options.cases,
+            strategies=tuple(options.strategy) or STRATEGIES, only=tuple(options.only),
+            part=options.part, listener=listener,
+        )  # fmt: skip
+    print(strategy_table(study))
+    if options.out:
+        write_study(study, options.out)
+    if options.plot:
+        options.plot.parent.mkdir(parents=True, exist_ok=True)
+        options.plot.write_text(recall_plot(study), encoding="utf-8")
+    return 0
 
 
 def verdicts_command(options: argparse.Namespace) -> int:

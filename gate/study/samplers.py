@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
 
 from gate.case.domain import FillKind, fill_kind
 from gate.case.draw import Dice, draws
@@ -42,7 +41,7 @@ EXTREMES = ("large", "inf", "nan", "neginf_row", "subnormal_row", "specials", "z
 """Fills of `adversarial`."""
 _LEAST_TILE, _LARGEST_TILE = 8, 8192
 """Constexprs within these that are powers of two count as tile sizes, as in a real run."""
-_TRIES = 20
+_TRIES = 50
 """Wishes that may fail for each case before a sampler gives up."""
 _BOUNDARIES = 2
 """One extent in so many is a boundary in `shapes_only`."""
@@ -69,17 +68,24 @@ class _Ask:
         return fill_kind(arg.values.domain, dtypes[0]) is FillKind.FLOAT
 
     def extents(self, choose: Callable[[_Ask, Extents], int]) -> dict[str, int]:
-        """A value for each dim with a range of its own."""
-        found = {}
-        for dim in self.schema.dims:
-            if dim.kind is DimKind.RANGE and not self.frame.open_ended(dim.name):
-                found[dim.name] = choose(self, self._range(dim))
+        """A value for each dim with a range of its own; their product fits the device."""
+        found: dict[str, int] = {}
+        room = self.limits.elements
+        closed = [d for d in self.schema.dims if d.kind is DimKind.RANGE]
+        for dim in self.dice.shuffled([d for d in closed if not self.frame.open_ended(d.name)]):
+            found[dim.name] = choose(self, self._range(dim, room))
+            room //= max(found[dim.name], 1)
         return found
 
-    def _range(self, dim: Dim) -> Extents:
+    def _range(self, dim: Dim, room: int) -> Extents:
         full = self.frame.extents(dim.name, {})
-        top = max(full.lo, min(full.hi, self.limits.extent))
+        top = max(full.lo, min(full.hi, self.limits.extent, room))
         return Extents(lo=full.lo, hi=top, step=full.step)
+
+    def sized(self, choose: Callable[[_Ask, Extents], int], **values: str) -> Wish:
+        """A wish for these sizes, which must stay, and other values."""
+        sizes = self.extents(choose)
+        return Wish(values={**sizes, **values}, pinned=frozenset(sizes))
 
 
 Sampler = Callable[[_Ask], Wish]
@@ -98,7 +104,7 @@ def _power_of_two(ask: _Ask, span: Extents) -> int:
     return 1 << (low - 1 + ask.dice.below(max(high - low + 1, 1)))
 
 
-def _of_dtype(ask: _Ask, dtype: str) -> dict[str, Any]:
+def _of_dtype(ask: _Ask, dtype: str) -> dict[str, str]:
     return {name: dtype for name, members in ask.schema.dtypes if dtype in members}
 
 
@@ -107,11 +113,11 @@ def _default(ask: _Ask) -> Wish:
 
 
 def _boundary(ask: _Ask) -> Wish:
-    return Wish(values=ask.extents(_boundary_extent))
+    return ask.sized(_boundary_extent)
 
 
 def _regular(ask: _Ask) -> Wish:
-    return Wish(values=ask.extents(_power_of_two))
+    return ask.sized(_power_of_two)
 
 
 def _float32(ask: _Ask) -> Wish:
@@ -133,8 +139,9 @@ def _adversarial(ask: _Ask) -> Wish:
 
 
 def _shapes_only(ask: _Ask) -> Wish:
-    sizes = ask.extents(_boundary_extent) if ask.dice.below(_BOUNDARIES) == 0 else {}
-    return Wish(values={**sizes, **_of_dtype(ask, "float32")})
+    if ask.dice.below(_BOUNDARIES) == 0:
+        return ask.sized(_boundary_extent, **_of_dtype(ask, "float32"))
+    return Wish(values=_of_dtype(ask, "float32"))
 
 
 WISHES: Mapping[str, Sampler] = MappingProxyType(

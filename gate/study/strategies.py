@@ -110,6 +110,7 @@ def run_strategies(
     cases: int = 64,
     strategies: Sequence[str] = STRATEGIES,
     only: tuple[str, ...] = (),
+    part: str = "all",
     listener: Listener = silent,
 ) -> StrategyStudy:
     """Run every strategy on every kernel of a corpus with seeds 0 .. seeds - 1.
@@ -126,7 +127,7 @@ def run_strategies(
             raise UsageError(
                 f"no strategy is named {name}{near}; there are {', '.join(STRATEGIES)}"
             )
-    loaded = load_corpus(corpus, only)
+    loaded = load_corpus(corpus, only, part)
     settings = replace(settings, device=choose_device(settings.device), cases=cases)
     trials: list[Trial] = []
     with Crew(worker_settings(settings), lane_count(settings)) as crew:
