@@ -89,12 +89,12 @@ def understand(name: str, payload: Mapping[str, Any], *, base: str = "") -> Even
 
 
 def _pull_request(payload: Mapping[str, Any]) -> EventFacts:
-    """GITHUB_SHA is the merge commit: its first parent is the base, exactly."""
+    """What is checked out decides the base: `gate.action.revisions` looks at its parents."""
     base_sha = _sha(_get(payload, "pull_request", "base", "sha"))
     return EventFacts(
         name="pull_request",
         head="HEAD",
-        bases=("HEAD^1", base_sha) if base_sha else ("HEAD^1",),
+        bases=(base_sha,) if base_sha else (),
         number=_number(payload.get("number")),
         tested_sha=_sha(_get(payload, "pull_request", "head", "sha")),
         default_branch=_branch(payload),
@@ -162,7 +162,7 @@ def _sha(value: Any) -> str:
 
 
 def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and value > 0 else None
+    return value if type(value) is int and value > 0 else None
 
 
 def _branch(payload: Mapping[str, Any]) -> str:

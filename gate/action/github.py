@@ -134,7 +134,7 @@ class Client:
                 fault = ApiFault(f"{method} {url}: {type(problem).__name__}: {problem}")
                 if method == "POST" and not isinstance(problem, httpx.ConnectError):
                     raise fault from problem  # it may have been carried out: never post twice
-                wait = 2.0 * 2**attempt
+                wait = 2.0 * float(2**attempt)
             else:
                 if answer.is_success:
                     return answer
@@ -148,7 +148,7 @@ class Client:
     def _wait(self, answer: httpx.Response, attempt: int) -> float | None:
         """Seconds to wait before the next try, or None when trying again is pointless."""
         if answer.status_code >= 500:
-            return 2.0 * 2**attempt
+            return 2.0 * float(2**attempt)
         limited = answer.status_code == 429 or (
             answer.status_code == 403
             and ("retry-after" in answer.headers
@@ -157,7 +157,7 @@ class Client:
         )  # fmt: skip
         if not limited:
             return None
-        wait = 60.0 * 2**attempt
+        wait = 60.0 * float(2**attempt)
         after = answer.headers.get("retry-after", "")
         reset = answer.headers.get("x-ratelimit-reset", "")
         if after.isdigit():

@@ -34,16 +34,16 @@ class ActionInputs:
     """`base` or `head`."""
     base: str = ""
     """Base revision; empty: from the event."""
-    budget_seconds: float = 300.0
-    """Wall time for all cases, in seconds."""
+    budget_seconds: float | None = None
+    """Wall time for all cases, in seconds; None: the configuration's, else 300."""
     cases_per_kernel: int | None = None
     """Cases an op; None: the device's default."""
     seed: int | None = None
     """Seed; None: from the head commit."""
-    fail_on: str = "error"
-    """`error`, `new` or `never`; `relaxed` may follow after a comma."""
-    unmatched: str = "warn"
-    """`fail`, `warn` or `ignore`."""
+    fail_on: tuple[str, ...] = ()
+    """Of `error`, `new`, `never`, `relaxed`; empty: the configuration's, else `error`."""
+    unmatched: str = ""
+    """`fail`, `warn` or `ignore`; empty: the configuration's, else `warn`."""
     pythonpath: tuple[str, ...] = ()
     """Import folders of the tree."""
     requirements: str = ""
@@ -58,8 +58,6 @@ class ActionInputs:
     """Tells several gates on one pull request apart."""
     comment_author: str = "github-actions[bot]"
     """Login that owns our comment."""
-    shard: str = ""
-    """`i/n`, or empty."""
 
 
 def _one_of(*known: str) -> Callable[[str, str], str]:
@@ -107,11 +105,9 @@ def _seed(name: str, text: str) -> int | None:
     return int(text)
 
 
-def _fail_on(name: str, text: str) -> str:
-    known = ("error", "new", "never", "relaxed")
-    for part in text.split(","):
-        _one_of(*known)(name, part.strip())
-    return text
+def _fail_on(name: str, text: str) -> tuple[str, ...]:
+    check = _one_of("error", "new", "never", "relaxed")
+    return tuple(check(name, part.strip()) for part in text.split(","))
 
 
 def _paths(name: str, text: str) -> tuple[str, ...]:
@@ -150,7 +146,6 @@ _CHECKS: Mapping[str, Callable[[str, str], object]] = {
     "comment": _one_of("auto", "always", "failures", "off"),
     "comment_tag": _pattern(r"[A-Za-z0-9._-]{1,64}", "a tag of letters, digits, `.`, `_` and `-`"),
     "comment_author": _pattern(r"[A-Za-z0-9-]{1,64}(\[bot\])?", "a login"),
-    "shard": _pattern(r"[1-9]\d{0,3}/[1-9]\d{0,3}", "i/n"),
 }
 
 
@@ -158,7 +153,7 @@ def read_inputs(environment: Mapping[str, str]) -> ActionInputs:
     """Read and check every input; an empty one is its default.
 
     Raises
-        UsageError  with every input that is wrong, a line each; also for unknown KG_ names
+        UsageError  with every input that is wrong, a line each
     """
     values: dict[str, object] = {}
     wrong = []
@@ -167,7 +162,7 @@ def read_inputs(environment: Mapping[str, str]) -> ActionInputs:
         if not text.strip():
             continue
         try:
-            values[name] = check(name.replace("_", "-"), text)
+            values[name] = check(name.replace("_", "-"), text.strip())
         except UsageError as problem:
             wrong.append(problem.message)
     if wrong:

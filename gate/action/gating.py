@@ -1,0 +1,210 @@
+"""The trusted side of a run: inputs and event in, reports and the verdict out.
+
+Git, schemas, planning, judging and reporting happen here; kernels run in workers. The token is not
+in this process: comments are posted by another step (`gate.action.posting`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gate.action.events import EventFacts, read_event, understand
+from gate.action.inputs import ActionInputs
+from gate.action.revisions import Revisions, resolve
+from gate.change.git import Repo
+from gate.engine.scope import Scope, ScopeRequest, make_scope
+from gate.engine.session import run_gate
+from gate.engine.settings import Listener, RunSettings, silent
+from gate.errors import ExitCode, UsageError
+from gate.report.jsonfile import loads
+from gate.report.limits import MAX_BYTES
+from gate.report.writer import check_folder, write_reports
+from gate.result import Policy, RunResult
+from gate.schema.config import GateConfig
+from gate.schema.paths import glob_match
+
+FORMATS = ("json", "junit", "comment", "summary", "sarif", "annotations")
+"""What the action writes into the report folder."""
+DEFAULT_SECONDS = 300.0
+"""Wall time for all cases when neither an input nor the configuration says one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the run's files are."""
+
+    repo: Path
+    """A folder in the repository, or a bare repository."""
+    event: Path
+    """The event's payload."""
+    event_name: str
+    """GITHUB_EVENT_NAME."""
+    report_dir: Path
+    """Where reports go."""
+
+
+def place_of(inputs: ActionInputs, environment: Mapping[str, str]) -> Place:
+    """Return the places that the runner's variables name.
+
+    KG_REPO and KG_OUT stand in for the workspace where the run is in a container of its own.
+
+    Raises
+        UsageError  a variable that a step always has is missing
+    """
+    wanted = ("GITHUB_EVENT_PATH", "GITHUB_EVENT_NAME")
+    missing = [name for name in wanted if not environment.get(name)]
+    if missing:
+        raise UsageError(f"{', '.join(missing)} is not set: this runs as a step of a workflow")
+    workspace = Path(environment.get("GITHUB_WORKSPACE") or ".")
+    named = environment.get("KG_OUT")
+    return Place(
+        repo=Path(environment.get("KG_REPO") or workspace),
+        event=Path(environment["GITHUB_EVENT_PATH"]),
+        event_name=environment["GITHUB_EVENT_NAME"],
+        report_dir=Path(named) if named else workspace / inputs.report_dir,
+    )
+
+
+def gate_change(inputs: ActionInputs, place: Place, listener: Listener = silent) -> RunResult:
+    """Run the gate on the change of an event and write the reports.
+
+    Raises
+        GateError  with the exit code that the step should have
+    """
+    facts = understand(place.event_name, read_event(place.event), base=inputs.base)
+    check_folder(place.report_dir)
+    scope = scope_of(inputs, facts, Repo.open(place.repo))
+    settings = _settings(inputs, scope)
+    result = run_gate(scope, settings, policy_of(inputs, scope.config), listener)
+    write_reports(result, place.report_dir, FORMATS)
+    return result
+
+
+def read_result(folder: Path) -> RunResult:
+    """Read the result of a folder that another run handed over; nothing else of it is opened.
+
+    Raises
+        UsageError   there is none, or it is not a plain file of bounded size
+        ResultError  it is not a result
+    """
+    path = folder / "result.json"
+    try:
+        if path.is_symlink() or not path.is_file():
+            raise UsageError(f"{path} is not there: the run ended before it had a result")
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path} is larger than {MAX_BYTES:,} bytes")
+        return loads(path.read_bytes())
+    except OSError as problem:
+        raise UsageError(f"{path}: cannot be read ({problem.strerror})") from problem
+
+
+def scope_of(inputs: ActionInputs, facts: EventFacts, repo: Repo) -> Scope:
+    """Return what there is to run, with what the input `protected-paths` adds."""
+    revisions = resolve(facts, repo, base=inputs.base)
+    scope = make_scope(
+        ScopeRequest(
+            repo=repo.root,
+            base=revisions.base,
+            head=revisions.head,
+            everything=revisions.base is None,
+            trust_head=inputs.trusted_ref == "head",
+            config=inputs.config,
+            schemas=inputs.schemas,
+            pythonpath=inputs.pythonpath,
+        )
+    )
+    hits = _protected(inputs, repo, revisions)
+    return replace(scope, protected=tuple(sorted({*scope.protected, *hits})))
+
+
+def _protected(inputs: ActionInputs, repo: Repo, revisions: Revisions) -> set[str]:
+    """Changed files that the input names, and workflows, which start the gate itself."""
+    if revisions.base is None:
+        return set()
+    patterns = (".github/**", *filter(None, (inputs.requirements,)), *inputs.protected_paths)
+    changed = repo.changed_files(revisions.base, revisions.head)
+    paths = {file.path for file in changed} | {file.old_path for file in changed if file.old_path}
+    return {path for path in paths if any(glob_match(path, pattern) for pattern in patterns)}
+
+
+def trusted_file(inputs: ActionInputs, place: Place, path: str) -> bytes:
+    """Return a file of the trusted commit, such as the requirements.
+
+    Raises
+        UsageError  that commit has no such file
+    """
+    facts = understand(place.event_name, read_event(place.event), base=inputs.base)
+    repo = Repo.open(place.repo)
+    revisions = resolve(facts, repo, base=inputs.base)
+    use_head = inputs.trusted_ref == "head" or revisions.base is None
+    commit = revisions.head if use_head else str(revisions.base)
+    held = repo.read(commit, path)
+    if held is None:
+        raise UsageError(
+            f"{path} is not a file of the commit {commit[:12]}, which is the trusted one; files "
+            "that the gate obeys are read from the base, so merge it first"
+        )
+    return held
+
+
+def policy_of(inputs: ActionInputs, config: GateConfig) -> Policy:
+    """Join inputs, configuration and defaults, in this order of strength."""
+    named = tuple("defect" if word == "error" else word for word in inputs.fail_on)
+    return Policy(
+        fail_on=named or config.fail_on or ("defect",),
+        unmatched=inputs.unmatched or config.unmatched or "warn",
+    )
+
+
+def _settings(inputs: ActionInputs, scope: Scope) -> RunSettings:
+    config = scope.config
+    device = inputs.device if inputs.device != "auto" else config.device or "auto"
+    seconds = (inputs.budget_seconds, config.seconds, DEFAULT_SECONDS)
+    return RunSettings(
+        device=device,
+        seed=_seed(inputs, scope),
+        cases=inputs.cases_per_kernel or config.cases,
+        seconds=next(value for value in seconds if value is not None),
+    )
+
+
+def _seed(inputs: ActionInputs, scope: Scope) -> int:
+    """The seed that was asked for, else one of the head commit, so that a re-run repeats."""
+    for seed in (inputs.seed, scope.config.seed):
+        if seed is not None:
+            return seed
+    return int.from_bytes(hashlib.sha256(scope.head_sha.encode()).digest()[:4], "little")
+
+
+def outputs_of(result: RunResult, report_dir: str) -> dict[str, str]:
+    """Return the action's outputs but `comment-url`.
+
+    report_dir  as a later step may use it
+    """
+    ran = {op.op for op in result.ops if op.counts.ran}
+    return {
+        "verdict": verdict_of(result),
+        "exit-code": str(int(result.exit_code)),
+        "device": result.info.device,
+        "kernels-changed": str(len(result.kernels)),
+        "kernels-tested": str(sum(1 for k in result.kernels if ran.intersection(k.ops))),
+        "cases": str(sum(op.counts.ran for op in result.ops)),
+        "failures": str(sum(1 for kernel in result.kernels if kernel.verdict.is_defect)),
+        "seed": str(result.info.seed),
+        "report-dir": report_dir,
+        "junit": f"{report_dir}/junit.xml",
+    }
+
+
+def verdict_of(result: RunResult) -> str:
+    """Return `pass`, `fail`, `error` or `skipped`; `fail` also where the policy lets it through."""
+    if result.exit_code is ExitCode.BLOCKED:
+        return "fail"
+    if result.exit_code is not ExitCode.OK:
+        return "error"
+    if any(kernel.verdict.is_defect for kernel in result.kernels):
+        return "fail"
+    return "pass" if result.kernels else "skipped"
