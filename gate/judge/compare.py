@@ -135,11 +135,11 @@ def _by_value(subject: Subject, ctx: Context, method: Method) -> Compared:
     found = apart(out, ref, subject.dtype, specials=ctx.specials, strict=ctx.strict)
     if found.appeared.any() and ctx.specials:
         found = forgive(found, ctx.dependence.of(subject.index, subject.part, ref))
-    mask = found.finite & live
+    mask = np.asarray(found.finite & live)
     evidence = _evidence(subject, found.values, ref, mask, order, ctx)
     tolerance = (isinstance(subject.item, Return) and subject.item.tolerance) or None
     rule = make_rule(tolerance or ctx.schema.tolerance, ctx.working, subject.dtype)
-    wrong, allowed = found.wrong & live, np.zeros(out.shape)
+    wrong, allowed = np.array(found.wrong & live), np.zeros(out.shape)
     if method is Method.GRID and rule.atol is None:
         flipped = flips(evidence, roundoff(rule.working))
         wrong[mask], words = flipped.wrong, flipped.rule
@@ -156,7 +156,7 @@ def _value_result(
     words: str, evidence: Evidence, rule: Rule,
 ) -> Compared:  # fmt: skip
     out, ref, live = sides
-    mask = found.finite & live
+    mask = np.asarray(found.finite & live)
     stats = error_stats(
         out, ref, subject.dtype, compared=mask, wrong=wrong, allowed=allowed,
         appeared=found.appeared & live & ~found.forgiven, swallowed=found.swallowed & live,
@@ -250,7 +250,7 @@ def _exactly(subject: Subject) -> Compared:
         out, ref = subject.out, subject.ref
     wrong, signs = exact(out, ref, subject.dtype)
     notes = (f"`{subject.name}` has zeros of the other sign",) if signs else ()
-    return _plain(subject, wrong & subject.live, "exact", notes)
+    return _plain(subject, np.asarray(wrong & subject.live), "exact", notes)
 
 
 def _plain(subject: Subject, wrong: Mask, rule: str, notes: tuple[str, ...] = ()) -> Compared:
@@ -274,7 +274,7 @@ def _by_pick(subject: Subject, ctx: Context) -> Compared:
     axis = -1 if declared.axis is None else evaluate(declared.axis, ctx.env)
     free = subject.item.order_any
     found = picks(subject.out, subject.ref, source, axis, any_order=free)
-    wrong = found.wrong & (subject.live | free)
+    wrong = np.array(found.wrong & (subject.live | free))
     if wrong.any() and not found.outside and not found.repeated:
         wrong &= ~_torch_picks_else(subject, source, axis, free)
     result = _plain(subject, wrong, f"picks of {declared.picks}")
@@ -307,7 +307,7 @@ def _by_mean(subject: Subject, ctx: Context) -> Compared:
     assert subject.item.compare.mean is not None
     expected = float(evaluate(subject.item.compare.mean, ctx.env))
     found = by_mean(subject.out[subject.live], expected)
-    wrong = subject.live & (not found.ok)
+    wrong = np.asarray(subject.live & (not found.ok))
     detail = f"its mean is {found.mean:.6g}, not {expected:.6g} (6 sigma: {found.allowed:.2g})"
     return Compared(
         comparison=_comparison(subject, found.ok, "mean within 6 sigma", None),

@@ -15,6 +15,7 @@ from judge_fakes import (
     fact,
     observation,
     op,
+    picking,
     ret,
     softmax,
     tensor,
@@ -275,6 +276,27 @@ def test_a_list_is_judged_tensor_by_tensor() -> None:
     assert w.judge_seen(observation(both[0])).failures[0].key == "ys[1]"
     wrong = fact("ys[1]", parts[1] + 1)
     assert w.judge_seen(observation(both[0], wrong)).failures[0].key == "ys[1]"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float8_e5m2", "bool"])
+def test_outputs_without_axes_are_judged_too(dtype: str) -> None:
+    from gate.dtypes import encode, to_float64
+
+    schema = op(args=UNARY.args, returns=(ret("y", "", dtype),))
+    w = world(schema, PLAIN, lambda x: x.sum() > 0 if dtype == "bool" else np.asarray(x.sum() // 1))
+    right = encode(np.asarray(to_float64(w.truth[0])), dtype)
+    assert w.judge(right).status is CaseStatus.PASS
+    other = encode(np.asarray(1 - to_float64(w.truth[0])), dtype)
+    assert w.judge(other).failures[0].kind is FailureKind.WRONG_VALUE
+    if dtype == "float32":
+        assert w.judge(np.asarray(np.nan, np.float32)).failures[0].kind is FailureKind.NONFINITE
+
+
+def test_a_pick_from_a_whole_tensor_has_no_axes() -> None:
+    schema = op(args=UNARY.args, returns=(ret("i", "", "int64", compare=picking("x", "None")),))
+    w = world(schema, PLAIN, lambda x: np.asarray(x.argmax()))
+    assert w.judge(np.asarray(w["x"].argmax())).status is CaseStatus.PASS
+    assert w.judge(np.asarray(w["x"].argmin())).status is CaseStatus.FAIL
 
 
 # --- reference ----------------------------------------------------------------------------------
