@@ -87,9 +87,6 @@ def _io(ctx: Context, arg: TensorArg, at: Path) -> None:
             ctx.bad((*at, "make"), f"{words}; nothing is made for it")
     if arg.broadcast and arg.io not in (Io.IN, Io.CLOBBERED):
         ctx.bad((*at, "broadcast"), f"`io: {arg.io.value}` is written, so it has its full shape")
-    if arg.list_lo is not None and arg.io in (Io.INOUT, Io.OUT):
-        words = "a list that is written cannot be judged"
-        ctx.bad((*at, "io"), f"{words}; name the tensors one by one")
     if arg.make is not None and arg.broadcast:
         ctx.bad((*at, "broadcast"), "`make` decides the shape; broadcast what it reads")
 

@@ -93,12 +93,12 @@ def _dim_choices(reader: Reader, name: str, line: int, node: YList, path: str) -
         return None
     if len(set(extents)) < len(extents):
         reader.bad(line, path, "an extent stands twice")
-    if len(extents) == 2 and extents[1] >= 64 * max(1, extents[0]):
+    if len(extents) == 2 and extents[1] >= max(256, 64 * extents[0]):
         lo, hi = extents
         reader.bad(
             line, path,
-            f"[{lo}, {hi}] means these two extents only; write {lo}..{hi} for a range "
-            f"(or list a third extent)",
+            f"[{lo}, {hi}] means these two extents only; write {lo}..{hi} for a range, "
+            f"or [{hi}, {lo}] for the two",
         )  # fmt: skip
     return Dim(name=name, kind=DimKind.CHOICES, choices=extents, line=line)
 

@@ -6,13 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from gate.errors import Problem, SchemaError
-from gate.schema.model import CompareKind, OpSchema, TensorArg
+from gate.schema.model import Io, OpSchema, TensorArg
 
 Uses = Callable[[OpSchema], bool]
-
-
-def _mean(schema: OpSchema) -> bool:
-    return any(r.compare is not None and r.compare.kind is CompareKind.MEAN for r in schema.returns)
 
 
 def _dead_by_reference(schema: OpSchema) -> bool:
@@ -22,11 +18,19 @@ def _dead_by_reference(schema: OpSchema) -> bool:
     )
 
 
+def _written_list(schema: OpSchema) -> bool:
+    return any(
+        isinstance(arg, TensorArg) and arg.list_lo is not None and arg.io in (Io.INOUT, Io.OUT)
+        for arg in schema.args
+    )
+
+
 UNSUPPORTED: Mapping[str, tuple[Uses, str]] = MappingProxyType(
     {
         "$.grad": (lambda s: s.grad is not None, "gradients are not checked yet"),
         "$.independent": (lambda s: bool(s.independent), "sliced references do not exist yet"),
         "$.properties": (lambda s: bool(s.properties), "properties are not evaluated yet"),
+        "$.args.*.io": (_written_list, "a list of tensors that the call writes is not judged yet"),
         "$.args.*.live: reference": (_dead_by_reference, "dead elements are not found yet"),
     }
 )

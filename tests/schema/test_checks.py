@@ -75,5 +75,11 @@ def test_texts_with_brackets_that_are_quoted_are_left_alone() -> None:
     assert schema.arg("kind").values.choices == ("(", ")", "[")
 
 
+def test_two_extents_that_are_meant_are_written_the_larger_first() -> None:
+    schema = load(changed("M: 1..64", "M: [4096, 1]"))
+    assert schema.dims[0].choices == (4096, 1)
+    assert load(changed("M: 1..64", "M: [1, 128]")).dims[0].choices == (1, 128)
+
+
 def test_every_sample_keeps_every_rule() -> None:
-    assert len(data_schemas()) == 22
+    assert len(data_schemas()) == 23
