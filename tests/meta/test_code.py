@@ -145,6 +145,8 @@ def test_a_subpackage_is_not_an_interface() -> None:
     full = [
         name
         for name in gate_modules()
-        if name.endswith("/__init__.py") and name != "gate/__init__.py" and (ROOT / name).read_bytes()
+        if name.endswith("/__init__.py")
+        and name != "gate/__init__.py"
+        and (ROOT / name).read_bytes()
     ]
     assert full == []
