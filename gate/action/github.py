@@ -134,7 +134,7 @@ class Client:
                 fault = ApiFault(f"{method} {url}: {type(problem).__name__}: {problem}")
                 if method == "POST" and not isinstance(problem, httpx.ConnectError):
                     raise fault from problem  # it may have been carried out: never post twice
-                wait = 2.0 * float(2**attempt)
+                wait: float | None = 2.0 * float(2**attempt)
             else:
                 if answer.is_success:
                     return answer
