@@ -23,6 +23,14 @@ class Axes:
         self.reduced: Mapping[str, tuple[int, ...]] = MappingProxyType(
             {arg.name: self._reduced(arg) for arg in self._tensors}
         )
+        self.args: Mapping[str, tuple[frozenset[str], ...]] = MappingProxyType(
+            {arg.name: self._parts(arg.shape) for arg in self._tensors}
+        )
+        self.outputs = tuple(
+            self._parts(ret.shape)
+            for ret in schema.returns
+            if ret.shape is not None and not ret.never
+        )
         self.together = self._together()
 
     def drawn(self, names: Iterable[str]) -> frozenset[str]:
@@ -56,6 +64,10 @@ class Axes:
 
     def _of(self, extents: Iterable[Expr]) -> frozenset[str]:
         return self.drawn(name for expr in extents for name in expr.names)
+
+    def _parts(self, shape: tuple[Expr, ...] | None) -> tuple[frozenset[str], ...]:
+        """Return the drawn dims of each axis, those of the dim group left out."""
+        return tuple(self.drawn(expr.names) for expr in shape or ())
 
     def _returned(self) -> frozenset[str] | None:
         """Return the drawn dims of the returns; None when a shape is not declared."""

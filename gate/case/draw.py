@@ -11,6 +11,7 @@ from gate.case.bind import bind
 from gate.case.dim_levels import resolve_extent
 from gate.case.domain import fill_kind
 from gate.case.fills import base_fill, is_drawn
+from gate.case.fit import fitted
 from gate.case.frame import (
     Extents,
     Frame,
@@ -28,7 +29,7 @@ from gate.case.limits import Limits, limits_of
 from gate.case.model import Case, TensorChoice
 from gate.case.roomy import roomy
 from gate.case.shapes import broadcast_axes
-from gate.case.sketch import Sketch, fitted, to_case
+from gate.case.sketch import Sketch, to_case
 from gate.case.special import concrete, special_fills, twin_candidates
 from gate.case.text import SEED_LIMIT
 from gate.errors import CaseTextError, Problem, SchemaError

@@ -118,6 +118,8 @@ class Frame:
         self.tensor_names = frozenset(arg.name for arg in self.tensors)
         self.dims = {dim.name: dim for dim in schema.dims}
         self.axes = Axes(schema)
+        named = (_dim_needs(dim) for dim in schema.dims if dim.kind is DimKind.RANGE)
+        self.bases = frozenset[str]().union(*named) & frozenset(self.drawn_dims)
         self._constant = _constant_options(schema)
 
     def walk(self, pick: Pick) -> dict[str, Any]:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+
+class Bound(enum.Enum):
+    """What a case may have too much of."""
+
+    ELEMENTS = "elements"
+    """Elements of all tensors."""
+    SLICES = "slices"
+    """Slices along the longest axis of a tensor."""
+    ROWS = "rows"
+    """Slices along the last axis of a tensor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,23 +71,34 @@ def smaller(limits: Limits) -> Limits:
     )
 
 
-def over(limits: Limits, tensors: Iterable[tuple[tuple[int, ...], int]]) -> float:
-    """Return by which factor tensors exceed the bounds (at most 1: they fit).
+def over(limits: Limits, tensors: Sequence[tuple[tuple[int, ...], int]]) -> float:
+    """Return by which factor tensors exceed the bounds (at most 1: they fit); as `worst`."""
+    return worst(limits, tensors)[0]
+
+
+def worst(
+    limits: Limits, tensors: Sequence[tuple[tuple[int, ...], int]]
+) -> tuple[float, Bound, int]:
+    """Return by which factor tensors exceed the bounds, the bound that is exceeded most, and the
+    index of the tensor that is to blame.
 
     tensors  (shape, rows): its slices along the last axis, those along reduced axes not counted,
              since no kernel starts a program for each of them
     """
-    total, slices, flat, deep = 0, 0, 0, 0
-    for shape, rows in tensors:
+    total, largest, at = 0, -1, 0
+    found: tuple[float, Bound, int] = (0.0, Bound.ELEMENTS, 0)
+    for index, (shape, rows) in enumerate(tensors):
         numel = math.prod(shape)
         total += numel
-        if numel and shape:
-            slices = max(slices, numel // max(shape))
-            if len(shape) > 2:
-                deep = max(deep, rows)
-            else:
-                flat = max(flat, rows)
-    return max(
-        total / limits.elements, slices / limits.slices, flat / limits.rows,
-        deep / limits.deep_rows,
-    )  # fmt: skip
+        if numel > largest:
+            largest, at = numel, index
+        if not numel or not shape:
+            continue
+        slices = numel / (max(shape) * limits.slices)
+        if slices > found[0]:
+            found = (slices, Bound.SLICES, index)
+        share = rows / (limits.deep_rows if len(shape) > 2 else limits.rows)
+        if share > found[0]:
+            found = (share, Bound.ROWS, index)
+    share = total / limits.elements
+    return (share, Bound.ELEMENTS, at) if share > found[0] else found

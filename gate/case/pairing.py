@@ -10,6 +10,7 @@ from gate.case.frame import Frame
 from gate.case.limits import Limits
 from gate.case.model import Case
 from gate.case.openers import extent_of, room_taken
+from gate.case.possible import affordable
 from gate.case.wish import Wish, grant
 from gate.seed import Seed
 
@@ -46,7 +47,7 @@ class PairMaker:
             if target is None:
                 return
             wide = turn % LARGE_ONE_IN == LARGE_ONE_IN - 1 or target in self.misses
-            limits = large if wide else small
+            limits = large if wide or not self._fits(target, small) else small
             chosen = self._complete(target, limits, dice)
             case = self._granted(chosen, target, limits, dice)
             if case is None or not set(target) <= set(self.numbers(case)):
@@ -55,6 +56,16 @@ class PairMaker:
                 first, second = (pairs.levels[number] for number in target)
                 names = (pairs.factors[first[0]].name, pairs.factors[second[0]].name)
                 yield case, f"{names[0]} {first[1].label} with {names[1]} {second[1].label}"
+
+    def _fits(self, target: tuple[int, int], limits: Limits) -> bool:
+        """Return whether the sizes of a pair leave room within the limits."""
+        pairs = self.pairs
+        sizes = {
+            pairs.factors[index].name: level.value
+            for index, level in (pairs.levels[number] for number in target)
+            if pairs.factors[index].kind in ("dim", "group")
+        }
+        return not sizes or affordable(self.frame, sizes, limits)
 
     def _granted(
         self, chosen: dict[int, int], target: tuple[int, int], limits: Limits, dice: Dice

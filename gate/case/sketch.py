@@ -13,17 +13,13 @@ from typing import Any
 from gate.case.bind import check_where
 from gate.case.domain import fill_kind
 from gate.case.fills import POISON, base_fill, fill_fits, is_drawn, may_hold
-from gate.case.frame import UNKNOWN, Extents, Frame, Members, Options, Pick, Picked, Ranks
+from gate.case.frame import UNKNOWN, Frame, Options, Pick, Picked
 from gate.case.layouts import contiguous_strides, layout_allowed, plain_layout
-from gate.case.limits import Limits, over
 from gate.case.model import ArgChoice, Case, DtypeScalar, TensorChoice
 from gate.case.shapes import TensorView, dtype_of, full_shape
 from gate.errors import CaseTextError
 from gate.schema.expr import DtypeName
 from gate.schema.model import ScalarArg, TensorArg
-
-MAX_REPAIRS = 48
-"""Halvings that are tried before a sketch is given up as too large."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +44,15 @@ class Sketch:
 
     @property
     def measured(self) -> list[tuple[tuple[int, ...], int]]:
-        """(shape, rows) of every tensor, for `limits.over`."""
+        """(shape, rows) of every output, then of every tensor that goes in, for `limits.worst`."""
         found = [(shape, math.prod(shape[:-1])) for shape in self.outputs]
+        all_reduced = self.frame.axes.reduced
         for name, (shape, _) in self.tensors.items():
-            rank = len(shape)
-            reduced = self.frame.axes.reduced[name]
-            kept = (e for axis, e in enumerate(shape[:-1]) if axis - rank not in reduced)
-            found.append((shape, math.prod(kept)))
+            rows = math.prod(shape[:-1])
+            for axis in all_reduced[name]:
+                if axis < -1 and rows:
+                    rows //= shape[axis]
+            found.append((shape, rows))
         return found
 
 
@@ -100,92 +98,6 @@ def check(draft: Sketch) -> None:
         strides = contiguous_strides(shape)
         env[name] = TensorView(shape=shape, strides=strides, dtype=DtypeName(dtype))
     check_where(schema, env)
-
-
-def fitted(
-    frame: Frame, pick: Pick, limits: Limits, pinned: frozenset[str] = frozenset()
-) -> Sketch | None:
-    """Sketch, and halve the largest dims that are not pinned until the case fits the limits.
-
-    Returns None when it cannot be made to fit.
-
-    Raises
-        CaseTextError  a range is empty, an extent is no size, or a `where` is false
-    """
-    caps: dict[str, int] = {}
-    asked: dict[str, Options] = {}
-
-    def capped(name: str, options: Options, optional: bool) -> Picked:
-        value = pick(name, options, optional)
-        asked[name] = options
-        cap = caps.get(name)
-        if cap is None:
-            return value
-        if isinstance(options, Extents) and isinstance(value, int):
-            return options.nearest(min(value, cap))
-        if isinstance(options, Members):
-            smallest: int = min(options.values)
-            return max((m for m in options.values if m <= cap), default=smallest)
-        if isinstance(value, tuple):
-            return tuple(min(extent, cap) for extent in value)
-        return value
-
-    draft = sketch(frame, capped)
-    for _ in range(MAX_REPAIRS):
-        excess = over(limits, draft.measured)
-        if excess <= 1:
-            check(draft)
-            return draft
-        if not _lower(draft, caps, asked, pinned, halvings=max(int(excess).bit_length() - 1, 1)):
-            return None
-        draft = sketch(frame, capped)
-    return None
-
-
-def _lower(
-    draft: Sketch, caps: dict[str, int], asked: Mapping[str, Options], pinned: frozenset[str],
-    halvings: int,
-) -> bool:  # fmt: skip
-    """Halve caps of dims, each time that of the one furthest above its smallest extent; return
-    whether there was one.
-
-    Measured against the smallest extent, since a dim that starts at 512 would else be the largest
-    of all until it is 512 in every case. The part above it is what is halved, and made odd: just
-    past a power of two, 513 becomes 257 and not 256.
-    """
-    sizes: dict[str, tuple[int, int]] = {}
-    for name in draft.frame.drawn_dims:
-        value = draft.picked[name]
-        size = max(value, default=0) if isinstance(value, tuple) else value
-        low = _least(asked[name])
-        if isinstance(size, int) and size > max(low, 1) and name not in pinned:
-            sizes[name] = (size, low)
-    lowered = False
-    while sizes and halvings > 0:
-        name = max(sizes, key=lambda n: (sizes[n][0] / max(sizes[n][1], 1), sizes[n][0], n))
-        size, low = sizes.pop(name)
-        base = low if low > 1 else 0
-        half = base + ((size - base) // 2 | 1) if size - base > 2 else max(low, 1)
-        if caps.get(name, size) > half:
-            caps[name] = half
-            lowered = True
-            halvings -= 1
-            if half > max(low, 1):
-                sizes[name] = (half, low)
-    return lowered
-
-
-def _least(options: Options) -> int:
-    """Return the smallest extent that a dim may have."""
-    match options:
-        case Extents(lo=lo):
-            return lo
-        case Members(values=members):
-            return int(min(members))
-        case Ranks(group=group):
-            return group.lo
-        case _:
-            return 1
 
 
 # --- from a sketch to a case --------------------------------------------------------------------

@@ -12,11 +12,12 @@ from gate.case.bind import bind
 from gate.case.domain import FillKind, fill_kind
 from gate.case.draw import Dice, bend, random_list, roll
 from gate.case.fills import base_fill
+from gate.case.fit import fitted
 from gate.case.frame import Frame, Options, Pick, Picked
 from gate.case.layouts import layouts_for
 from gate.case.limits import Limits
 from gate.case.model import Case, TensorChoice
-from gate.case.sketch import Sketch, fitted, to_case
+from gate.case.sketch import Sketch, to_case
 from gate.case.special import concrete
 from gate.case.text import SEED_LIMIT
 from gate.errors import CaseTextError
