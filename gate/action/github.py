@@ -106,7 +106,7 @@ class Client:
     def _object(
         self, method: str, url: str, body: Mapping[str, Any] | None = None
     ) -> Mapping[str, Any]:
-        value = self._request(method, url, body).json()
+        value = _decoded(self._request(method, url, body))
         if not isinstance(value, dict):
             raise ApiFault(f"{method} {url}: the answer is not a JSON object")
         return value
@@ -115,7 +115,7 @@ class Client:
         root = self.url.rstrip("/") + "/"
         while url:
             answer = self._request("GET", url)
-            items = answer.json()
+            items = _decoded(answer)
             if not isinstance(items, list):
                 raise ApiFault(f"GET {url}: the answer is not a JSON list")
             yield from items
@@ -165,6 +165,14 @@ class Client:
         elif reset.isdigit() and answer.headers.get("x-ratelimit-remaining") == "0":
             wait = max(1.0, float(reset) - self.clock() + 1)
         return wait if wait <= LONGEST_WAIT else None
+
+
+def _decoded(answer: httpx.Response) -> Any:
+    """Return the value of an answer; text that is no JSON (a proxy's page) is returned as text."""
+    try:
+        return answer.json()
+    except ValueError:
+        return answer.text
 
 
 _MENDS = {

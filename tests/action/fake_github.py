@@ -16,7 +16,7 @@ LOGIN = "github-actions[bot]"
 LONGEST = 65_536
 
 
-@dataclass(slots=True)
+@dataclass
 class FakeGitHub:
     """Its state, and what the next requests are answered with instead."""
 

@@ -30,7 +30,11 @@ def test_a_pull_request_is_what_is_checked_out() -> None:
 
 
 def test_a_merge_group_names_both_commits_and_its_pull_request() -> None:
-    group = {"head_sha": A, "base_sha": B, "head_ref": f"refs/heads/gh-readonly-queue/main/pr-12-{B}"}
+    group = {
+        "head_sha": A,
+        "base_sha": B,
+        "head_ref": f"refs/heads/gh-readonly-queue/main/pr-12-{B}",
+    }
     facts = understand("merge_group", {"merge_group": group, **REPOSITORY})
     assert (facts.head, facts.bases, facts.number) == (A, (B,), 12)
 
