@@ -27,8 +27,9 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("namespace", ["1", "0"], ids=["namespace", "subreaper"])
-def test_a_token_is_not_seen_and_no_orphan_is_left(how, namespace):
-    env = {**os.environ, "GITHUB_TOKEN": "ghp_planted_secret", "PYTHONPATH": str(TREE)}
+def test_a_token_is_not_seen_and_no_orphan_is_left(how, namespace, tmp_path):
+    secret = {"GITHUB_TOKEN": "ghp_planted_secret"}
+    env = {**os.environ, **secret, "PYTHONPATH": str(TREE), "TMPDIR": str(tmp_path)}
     child = subprocess.Popen(
         [sys.executable, str(HERE / "standalone.py"), str(HERE), namespace],
         env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=TREE,
