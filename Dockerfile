@@ -16,7 +16,8 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends gcc libc6-dev git \
  && rm -rf /var/lib/apt/lists/*
 
-RUN useradd --uid 10001 --user-group --create-home --shell /usr/sbin/nologin gate
+RUN useradd --uid 10001 --user-group --create-home --shell /usr/sbin/nologin gate \
+ && install -d -o 10001 -g 10001 /work
 
 # cpu: wheels without CUDA, a fifth of the size. cuda: the default index's, which carry CUDA.
 ARG TORCH=cpu
@@ -51,6 +52,6 @@ ENV NVIDIA_VISIBLE_DEVICES=all \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONSAFEPATH=1
 
-USER 10001:10001
+# The entrypoint leaves root at once, for the user whom /work belongs to.
 WORKDIR /work
-ENTRYPOINT ["kernel-gate"]
+ENTRYPOINT ["/opt/kernel-gate/gate/action/entrypoint.sh"]

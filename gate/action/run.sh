@@ -124,7 +124,7 @@ add_requirements() {
   if ! docker image inspect "$layered" > /dev/null 2>&1; then
     mkdir "$work/layer"
     cp "$work/requirements.txt" "$work/layer/"
-    printf 'FROM %s\nUSER 0\nCOPY requirements.txt /tmp/r.txt\nRUN python3 -m pip install --no-cache-dir -r /tmp/r.txt\nUSER 10001:10001\n' \
+    printf 'FROM %s\nUSER 0\nCOPY requirements.txt /opt/requirements.txt\nRUN python3 -m pip install --no-cache-dir -r /opt/requirements.txt\n' \
       "$image" > "$work/layer/Dockerfile"
     kg_muted docker build --network "${KG_BUILD_NETWORK:-default}" -t "$layered" "$work/layer" \
       || kg_fail "$UNDECIDED" "input requirements: pip could not install $KG_REQUIREMENTS; the log says why"
