@@ -134,6 +134,8 @@ def run_settings(options: argparse.Namespace, scope: Scope) -> RunSettings:
         seconds=_first(options.seconds, config.seconds, 300.0),
         jobs=options.jobs,
         case_seconds=options.case_seconds,
+        op_cases=tuple(sorted(config.op_cases.items())) if options.cases is None else (),
+        env=config.env,
     )
 
 

@@ -71,7 +71,7 @@ class OpRun:
             self.task.schema,
             tiles=tiles,
             seed=self.settings.seed,
-            cases=self.settings.case_budget,
+            cases=self.settings.cases_of(self.task.schema.op),
             device=self.settings.device,
         )
 

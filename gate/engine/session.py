@@ -51,7 +51,7 @@ def run_gate(
 
 def worker_settings(settings: RunSettings) -> WorkerSettings:
     """Return what the workers of a run are started with."""
-    return WorkerSettings(device=settings.device)
+    return WorkerSettings(device=settings.device, env=settings.env)
 
 
 def run_ops(

@@ -41,6 +41,14 @@ class RunSettings:
     """Run the benchmark oracles on every op, not only on those with a finding."""
     checks: tuple[str, ...] = ("bounds", "wrap", "race")
     """Device checks to switch on."""
+    op_cases: tuple[tuple[str, int], ...] = ()
+    """(op, cases) where an op has a budget of its own."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Variables for kernel workers, from the configuration."""
+
+    def cases_of(self, op: str) -> int:
+        """Return the cases of one op: its own budget, else that of every op."""
+        return dict(self.op_cases).get(op, self.case_budget)
 
     @property
     def case_budget(self) -> int:
