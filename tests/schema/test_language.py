@@ -147,6 +147,12 @@ def test_a_text_of_a_megabyte_is_refused_by_its_length() -> None:
         ("f'{x}'", "an f-string"),
         ("{1: 2}", "dict(k=v)"),
         ("x[*y]", "`*`"),
+        ("x is None is None", "cannot be chained"),
+        ("1 < M in [1]", "cannot be chained"),
+        ("[*x]", "cannot unpack"),
+        ("torch.cat(*x)", "write the arguments out"),
+        ("max(x, key=1)", "takes no keyword arguments"),
+        ("...", "may stand first in a shape"),
         ("1j", "cannot be said"),
         ("b'x'", "cannot be said"),
         ("null", "write None"),
@@ -212,6 +218,7 @@ def test_targets_that_leave_the_tree_or_are_no_names_are_refused(text: str) -> N
 
 def test_a_call_is_told_from_an_expression_with_a_step() -> None:
     assert looks_like_call(" refs/a-b.py::f(x[::2])")
+    assert value("1 < M < 2 < 9", M=5) is False
     assert looks_like_call("pkg.mod::C.apply")
     assert not looks_like_call("x[::2] + y[1::2]")
     assert not looks_like_call("torch.flip(x, [0])[::2]")

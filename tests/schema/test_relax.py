@@ -132,7 +132,36 @@ WIDER = [
     (X, f"{X}, values: {{also: [inf]}}"),
     (Y, f"{Y}, compare: exact"),
     (Y, f"{Y}, tolerance: 0.5"),
+    (X, f"{X}, values: {{also: [nan]}}"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("values: [1, 3]", "values: 1..4"),
+        ("values: [1, 3]", "values: [3, 1, 2]"),
+        ("values: 2..3", "values: 1..4"),
+    ],
+)
+def test_a_domain_that_holds_the_old_one_is_not_listed(old: str, new: str) -> None:
+    base = changed("values: 1..4", old)
+    assert listed(base, base.replace(old, new)) == []
+    assert listed(base.replace(old, new), base) == ["the values of n change and may be narrower"]
+
+
+def test_ranges_that_cannot_be_compared_are_listed() -> None:
+    base = changed("M: 1..64", 'M: "1..min(N, 64)"')
+    head = base.replace("min(N, 64)", "min(N, 65)")
+    assert listed(base, head) == ["dim M goes from 1..min(N, 64) to 1..min(N, 65)"]
+
+
+def test_a_result_that_need_not_be_the_arg_any_more_is_listed() -> None:
+    base = changed(Y + "}", "y: {is: x}").replace(X, f"{X}, io: inout")
+    found = listed(base, changed(X, f"{X}, io: inout"))
+    assert "y need not be x any more" in found
+    base = changed(X, f"{X}, list: 2..4, vary: [M, N]")
+    assert "the tensors of x vary in fewer dims" in listed(base, base.replace("[M, N]}", "[M]}"))
 
 
 @pytest.mark.parametrize(("old", "new"), WIDER)
