@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from gate.errors import UsageError
+from gate.schema.hints import hints
 from gate.schema.load import load_files
 from gate.schema.model import OpSchema
 from gate.schema.show import render
@@ -30,6 +31,9 @@ def check_command(options: argparse.Namespace) -> int:
     schemas = _load(options.files)
     for schema in schemas:
         refuse_unsupported(schema)
+    for schema in schemas:
+        for hint in hints(schema):
+            print(f"hint: {hint}")
     print(f"{len(schemas)} op{'s' if len(schemas) != 1 else ''}: no problems")
     return 0
 

@@ -19,10 +19,11 @@ from gate.change.tree import DirTree, GitTree, Tree
 from gate.engine.task import OpTask
 from gate.schema.config import CONFIG_FILE, GateConfig, load_config
 from gate.schema.load import load_files
-from gate.schema.match import covered, match
+from gate.schema.match import check_kernels, covered, match
 from gate.schema.model import OpSchema
 from gate.schema.paths import glob_match
 from gate.schema.relax import relaxations
+from gate.schema.relaxconfig import config_relaxations
 from gate.schema.support import refuse_unsupported
 
 WORKING_TREE = "working tree"
@@ -173,6 +174,8 @@ def make_scope(request: ScopeRequest) -> Scope:
     globs = request.schemas or config.schemas
     head_schemas = _load(head, globs)
     base_schemas = _load(base, globs) if base is not None else {}
+    # Only ids that are written: an entry in an installed package gates nothing of the tree.
+    check_kernels((schema for schema in head_schemas.values() if schema.kernels), changes.index)
     rules, fresh = _trusted_rules(request, head_schemas, base_schemas)
     touched = _touched_rules(rules, files, head_schemas, base_schemas)
     kernels, notes = _scoped(changes, rules, touched, config, request)
@@ -186,11 +189,29 @@ def make_scope(request: ScopeRequest) -> Scope:
         every_schema=tuple(rules[op] for op in sorted(rules)), fresh=fresh & wanted,
         config=config, trust_head=request.trust_head,
         pythonpath=request.pythonpath or config.pythonpath,
-        relaxed=relaxations(tuple(base_schemas.values()), tuple(head_schemas.values()))
-        if base is not None else (),
+        relaxed=_relaxed(request, base, head, config, base_schemas, head_schemas),
         protected=_protected(files, config, request),
         notes=(*changes.problems, *notes),
     )  # fmt: skip
+
+
+def _relaxed(
+    request: ScopeRequest,
+    base: Tree | None,
+    head: Tree,
+    config: GateConfig,
+    before: Mapping[str, OpSchema],
+    after: Mapping[str, OpSchema],
+) -> tuple[str, ...]:
+    """What the head demands less of than the base, in schemas and in the configuration."""
+    if base is None:
+        return ()
+    new = load_config(head.read(request.config), request.config)
+    old = config if not request.trust_head else load_config(base.read(request.config), "base")
+    return (
+        *relaxations(tuple(before.values()), tuple(after.values())),
+        *config_relaxations(old, new),
+    )
 
 
 def _changes(

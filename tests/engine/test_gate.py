@@ -279,3 +279,22 @@ def _descendants(pid: int) -> list[int]:
             found += children
             waiting += children
     return found
+
+
+def test_a_schema_that_names_no_kernel_is_refused_with_the_nearest_one(tmp_path: Path, capsys):
+    schema = repos.SCHEMA + 'kernels: ["ops/softmax.py::softmx_kernel"]\n'
+    repos.make_repo(tmp_path / "repo", schema=schema)
+    code = main(
+        ["run", "--repo", str(tmp_path / "repo"), "--all", "--report-dir", str(tmp_path / "r")]
+    )
+    assert code == ExitCode.USAGE
+    assert "did you mean ops/softmax.py::softmax_kernel" in capsys.readouterr().err
+
+
+def test_a_configuration_that_a_change_relaxes_is_listed(tmp_path: Path, no_workers):
+    base = repos.make_repo(tmp_path / "repo")
+    config = 'ignore:\n  "ops/*.py::*": "too slow"\n'
+    head = repos.commit(tmp_path / "repo", {".kernel-gate.yml": config})
+    run = run_gate(tmp_path / "repo", base, head, tmp_path / "r")
+    assert any("ops/*.py::*" in text for text in run.result.relaxed)
+    assert run.result.protected == (".kernel-gate.yml",)
