@@ -17,6 +17,9 @@ from gate.report.markdown import cut_markdown
 SUMMARY_LIMIT = 960 * 1024
 """UTF-8 bytes of a step's summary: GitHub shows nothing of one over 1 MiB."""
 
+LEAST_ROOM = 1024
+"""Bytes below which nothing more is written: the note of a cut text needs some itself."""
+
 
 def outputs_text(values: Mapping[str, str], delimiter: str = "") -> str:
     """Return the lines of GITHUB_OUTPUT for some outputs.
@@ -53,5 +56,5 @@ def append_summary(path: Path, text: str) -> None:
     """Append Markdown to the step's summary, cut to what GitHub shows of it with what is there."""
     held = path.stat().st_size if path.exists() else 0
     room = SUMMARY_LIMIT - held - 1
-    if room > 0:
+    if room > LEAST_ROOM:
         append(path, ("\n" if held else "") + cut_markdown(text, room))

@@ -1,0 +1,350 @@
+"""The steps of action.yml as scripts: native and docker runs, what is refused, and the verdict.
+
+Docker is played by a script on PATH that says which flags let it see a GPU; `test_engine.py` asks a
+real engine.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from action_repo import RIGHT, ROOT, WRONG, Checkout, make_checkout, parse_outputs
+from fake_github import fake_github
+
+STEPS = ROOT / "gate" / "action"
+DOCKER = r"""#!/usr/bin/env bash
+# Plays docker: notes its words, sees a GPU where GPU_WAY says, and runs nothing of the gate.
+printf '%s\n' "$*" >> "$DOCKER_LOG"
+case "$1" in
+  version | kill | pull | build) exit 0 ;;
+  image) echo sha256:1; exit 0 ;;
+esac
+words="$*"
+case "$words" in
+  *"import sys, torch"*)
+    case "$words" in
+      *"--gpus all"*) way=gpus ;;
+      *"--runtime nvidia"*) way=runtime ;;
+      *"--device nvidia.com/gpu=all"*) way=cdi ;;
+      *) way=plain ;;
+    esac
+    if [ "$way" = "$GPU_WAY" ]; then echo "NVIDIA H200"; exit 0; fi
+    if [ "$way" = "${GPU_IGNORED:-}" ]; then echo "torch sees no GPU" >&2; exit 1; fi
+    echo "docker: could not select device driver for $way" >&2
+    exit 125 ;;
+  *"gate.action run"*)
+    out=$(printf '%s\n' "$@" | sed -n 's|:/out$||p')
+    printf 'verdict<<E\npass\nE\nexit-code<<E\n0\nE\n' > "$out/outputs"
+    echo "::set-output name=verdict::forged"
+    exit "${DOCKER_RC:-0}" ;;
+esac
+exit 0
+"""
+
+
+def step(name: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(STEPS / name)], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return make_checkout(tmp_path, {"ops/softmax.py": RIGHT})
+
+
+@pytest.fixture
+def docker(checkout: Checkout) -> dict[str, str]:
+    """A step's environment in which docker is the script above."""
+    programs = checkout.folder / "bin"
+    programs.mkdir()
+    (programs / "docker").write_text(DOCKER)
+    (programs / "docker").chmod(0o755)
+    more = checkout.environment(KG_IMAGE="kernel-gate:x", KG_RUNTIME="docker", GPU_WAY="none")
+    more["PATH"] = f"{programs}:{os.environ['PATH']}"
+    more["DOCKER_LOG"] = str(checkout.folder / "docker.log")
+    return more
+
+
+def docker_words(checkout: Checkout) -> list[str]:
+    return (checkout.folder / "docker.log").read_text().splitlines()
+
+
+def gate_words(checkout: Checkout) -> str:
+    (words,) = [line for line in docker_words(checkout) if "gate.action run" in line]
+    return words
+
+
+# --- refused before anything is started ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "event",
+    ["pull_request_target", "workflow_run", "issue_comment", "pull_request_review", "issues"],
+)
+def test_an_event_whose_token_can_write_starts_nothing(
+    checkout: Checkout, docker: dict[str, str], event: str
+) -> None:
+    done = step("run.sh", docker | {"GITHUB_EVENT_NAME": event})
+    assert done.returncode == 2
+    assert not (checkout.folder / "docker.log").exists()
+    assert checkout.outputs()["verdict"] == "error"
+    assert "refuses the event" in (checkout.folder / "summary").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("KG_MODE", "x"),
+        ("KG_RUNTIME", "podman"),
+        ("KG_DEVICE", "gpu"),
+        ("KG_GPUS", "all --privileged"),
+        ("KG_IMAGE", "-v/:/host"),
+        ("KG_BUDGET_SECONDS", "1;id"),
+        ("KG_REPORT_DIR", "../x"),
+        ("KG_REPORT_DIR", "/etc"),
+        ("KG_REPORT_DIR", "a\nb"),
+    ],
+)
+def test_an_input_that_steers_the_script_is_checked_by_it(
+    checkout: Checkout, docker: dict[str, str], name: str, text: str
+) -> None:
+    done = step("run.sh", docker | {name: text})
+    assert done.returncode == 2
+    assert not (checkout.folder / "docker.log").exists()
+    assert checkout.outputs()["exit-code"] == "2"
+
+
+def test_an_input_that_python_checks_ends_with_two(checkout: Checkout) -> None:
+    done = step("run.sh", checkout.environment(KG_RUNTIME="native", KG_SEED="minus one"))
+    assert done.returncode == 2
+    assert "input seed" in checkout.outputs()["problem"]
+    assert "::error title=kernel-gate::" in done.stdout
+
+
+# --- docker --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("way", "flags"),
+    [
+        ("gpus", "--gpus all"),
+        ("runtime", "--runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all"),
+        ("cdi", "--device nvidia.com/gpu=all"),
+        ("plain", "-e NVIDIA_VISIBLE_DEVICES=all"),
+    ],
+)
+def test_the_first_way_that_sees_a_gpu_is_taken(
+    checkout: Checkout, docker: dict[str, str], way: str, flags: str
+) -> None:
+    done = step("run.sh", docker | {"KG_DEVICE": "cuda", "GPU_WAY": way})
+    assert done.returncode == 0, done.stdout
+    assert flags in gate_words(checkout)
+    ways = ("--gpus", "--runtime nvidia", "--device nvidia")
+    assert sum(word in gate_words(checkout) for word in ways) == (way != "plain")
+
+
+def test_a_flag_that_the_engine_ignores_is_no_gpu(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    more = {"KG_DEVICE": "cuda", "GPU_WAY": "runtime", "GPU_IGNORED": "gpus"}
+    assert step("run.sh", docker | more).returncode == 0
+    assert "--gpus" not in gate_words(checkout)
+
+
+def test_cuda_without_a_gpu_is_not_decided_and_names_every_try(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    done = step("run.sh", docker | {"KG_DEVICE": "cuda"})
+    assert done.returncode == 3
+    problem = checkout.outputs()["problem"]
+    assert all(f"driver for {way}" in problem for way in ("gpus", "runtime", "cdi", "plain"))
+
+
+def test_the_interpreter_asks_for_no_gpu(checkout: Checkout, docker: dict[str, str]) -> None:
+    assert step("run.sh", docker | {"KG_DEVICE": "interpreter"}).returncode == 0
+    assert not any("import sys, torch" in line for line in docker_words(checkout))
+
+
+def test_the_sandbox_has_its_fences_and_neither_token_nor_checkout(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    secrets = {"KG_TOKEN": "s3cret", "GITHUB_TOKEN": "s3cret", "ACTIONS_RUNTIME_TOKEN": "s3cret"}
+    step("run.sh", docker | {"KG_DEVICE": "interpreter"} | secrets)
+    words = gate_words(checkout)
+    for flag in (
+        "--network none", "--read-only", "--cap-drop ALL", "no-new-privileges", "--pids-limit 512",
+        "--memory", "--user 10001:10001", "--tmpfs /tmp:exec",
+    ):  # fmt: skip
+        assert flag in words
+    assert "TOKEN" not in words
+    assert "docker.sock" not in words
+    assert f"{checkout.workspace}:" not in words
+    mounts = [part.split()[0] for part in words.split(" -v ")[1:]]
+    assert [m.split(":", 1)[1] for m in mounts] == [
+        "/repo.git:ro", "/objects:ro", "/event.json:ro", "/out",
+    ]  # fmt: skip
+
+
+def test_credentials_of_the_checkout_are_not_lent(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    config = checkout.workspace / ".git" / "config"
+    config.write_text(config.read_text() + "[http]\n\textraheader = AUTHORIZATION: s3cret\n")
+    keep = docker | {"KG_DEVICE": "interpreter"}
+    script = checkout.folder / "bin" / "docker"
+    script.write_text(
+        DOCKER.replace(
+            "out=$(printf", 'cp -r "$RUNNER_TEMP"/kernel-gate.*/repo.git "$KEEP"\nout=$(printf'
+        )
+    )
+    kept = checkout.folder / "kept"
+    assert step("run.sh", keep | {"KEEP": str(kept)}).returncode == 0
+    texts = [path.read_bytes() for path in kept.rglob("*") if path.is_file()]
+    assert texts
+    assert not any(b"s3cret" in text for text in texts)
+
+
+def test_what_the_container_prints_is_no_command(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    done = step("run.sh", docker | {"KG_DEVICE": "interpreter"})
+    lines = done.stdout.splitlines()
+    stop = next(i for i, line in enumerate(lines) if line.startswith("::stop-commands::"))
+    token = lines[stop].removeprefix("::stop-commands::")
+    assert stop < lines.index("::set-output name=verdict::forged") < lines.index(f"::{token}::")
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"), [("0", 0), ("1", 1), ("2", 2), ("3", 3), ("70", 70), ("125", 3),
+                        ("126", 3), ("137", 3), ("124", 3)],
+)  # fmt: skip
+def test_how_the_container_ends_is_how_the_step_ends(
+    checkout: Checkout, docker: dict[str, str], ended: str, code: int
+) -> None:
+    done = step("run.sh", docker | {"KG_DEVICE": "interpreter", "DOCKER_RC": ended})
+    assert done.returncode == code
+    if ended not in ("0", "1", "2", "3", "70"):
+        assert checkout.outputs()["verdict"] == "error"
+
+
+def test_nothing_is_left_behind(checkout: Checkout, docker: dict[str, str]) -> None:
+    step("run.sh", docker | {"KG_DEVICE": "interpreter"})
+    assert list(checkout.folder.glob("kernel-gate.*")) == []
+
+
+def test_a_report_folder_that_is_a_link_is_refused(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    elsewhere = checkout.folder / "elsewhere"
+    elsewhere.mkdir()
+    (checkout.workspace / "kernel-gate-report").symlink_to(elsewhere)
+    done = step("run.sh", docker | {"KG_DEVICE": "interpreter"})
+    assert done.returncode == 2
+    assert list(elsewhere.iterdir()) == []
+
+
+# --- native --------------------------------------------------------------------------------------
+
+
+def native(checkout: Checkout, **more: str) -> subprocess.CompletedProcess[str]:
+    return step(
+        "run.sh",
+        checkout.environment(
+            KG_RUNTIME="native", KG_DEVICE="interpreter", KG_CASES_PER_KERNEL="14", **more
+        ),
+    )
+
+
+@pytest.mark.triton
+def test_a_wrong_kernel_blocks_and_is_commented(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path, {"ops/softmax.py": WRONG})
+    done = native(checkout)
+    assert done.returncode == 1, done.stdout + done.stderr
+    outputs = checkout.outputs()
+    assert (outputs["verdict"], outputs["exit-code"], outputs["failures"]) == ("fail", "1", "1")
+    assert (checkout.workspace / outputs["junit"]).exists()
+    assert "::error file=ops/softmax.py,line=7" in done.stdout
+    assert "Blocked" in (tmp_path / "summary").read_text()
+    with fake_github() as github:
+        github.add_pull(7, checkout.head)
+        used = {"KG_TOKEN": "t", "KG_USED_RUNTIME": "native", "GITHUB_API_URL": github.url}
+        reported = step("report.sh", checkout.environment(**used))
+        assert reported.returncode == 0, reported.stderr
+        (comment,) = github.comments
+    assert "Blocked" in comment["body"]
+    assert checkout.outputs()["comment-url"] == comment["html_url"]
+
+
+def test_a_change_of_no_kernel_is_skipped_in_no_time(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path, {"notes.txt": "x"})
+    done = native(checkout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    outputs = checkout.outputs()
+    assert (outputs["verdict"], outputs["device"], outputs["kernels-changed"]) == (
+        "skipped",
+        "",
+        "0",
+    )
+
+
+def test_a_comment_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path, {"notes.txt": "x"})
+    native(checkout)
+    with fake_github() as github:
+        github.troubles += [(403, {}, "Resource not accessible by integration")]
+        used = {"KG_TOKEN": "t", "KG_USED_RUNTIME": "native", "GITHUB_API_URL": github.url}
+        done = step("report.sh", checkout.environment(**used))
+    assert done.returncode == 0
+    assert done.stdout.count("::warning title=kernel-gate::") == 1
+    assert "pull-requests: write" in done.stdout
+
+
+# --- the verdict ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "verdict", "said", "ends"),
+    [
+        ("success", "0", "pass", "pass", 0),
+        ("success", "0", "skipped", "skipped", 0),
+        ("success", "0", "fail", "fail", 0),
+        ("success", "0", "", "error", 3),
+        ("success", "", "", "error", 3),
+        ("success", "1", "fail", "error", 3),
+        ("success", "0", "passed", "error", 3),
+        ("failure", "1", "fail", "fail", 0),
+        ("failure", "1", "pass", "error", 0),
+        ("failure", "3", "error", "error", 0),
+        ("failure", "", "", "error", 0),
+        ("cancelled", "0", "pass", "error", 0),
+        ("skipped", "", "", "error", 0),
+        ("", "", "", "error", 0),
+    ],
+)
+def test_the_verdict_fails_closed(
+    tmp_path: Path, outcome: str, code: str, verdict: str, said: str, ends: int
+) -> None:
+    output = tmp_path / "output"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "GITHUB_OUTPUT": str(output),
+        "KG_GATE_OUTCOME": outcome,
+        "KG_EXIT_CODE": code,
+        "KG_VERDICT": verdict,
+    }
+    done = step("verdict.sh", environment)
+    assert done.returncode == ends
+    assert parse_outputs(output.read_text())["verdict"] == said
+
+
+def test_a_value_of_several_lines_is_one_output(tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    text = "x\nverdict=pass\nverdict<<E\npass\nE"
+    script = f'. "{STEPS}/lib.sh"; kg_output problem "$TEXT"'
+    environment = {"PATH": os.environ["PATH"], "GITHUB_OUTPUT": str(output), "TEXT": text}
+    subprocess.run(["bash", "-c", script], env=environment, check=True)
+    assert parse_outputs(output.read_text()) == {"problem": text}
