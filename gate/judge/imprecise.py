@@ -115,7 +115,7 @@ def _tf32(compared: Compared, ctx: Context) -> Named | None:
     evidence, rule = compared.evidence, compared.rule
     if evidence is None or rule is None or rule.working != "float32" or rule.tf32:
         return None
-    if rule.atol is not None or compared.kind is not FailureKind.WRONG_VALUE:
+    if evidence.peak == 0 or rule.atol is not None or compared.kind is not FailureKind.WRONG_VALUE:
         return None
     times = _times_tf32(evidence) if _multiplies(ctx) else np.inf
     if times > ENVELOPE or _systematic(evidence):

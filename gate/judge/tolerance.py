@@ -15,10 +15,11 @@ x * (1 + erf(x)) at -6, a kernel in float32 loses 2^-24 of the 1, times x, and i
 standard of the field; at -9 the float64 reference itself has lost the tail, and a kernel with a
 better one is right. So noise = 2 * 2^-24 * min(64, max|in|) where the reference is steep (s at
 u = 2^-11 is at least 4 * u * |ref|, as in a tail), and 2^-48 * min(64, max|in|) elsewhere. Inputs
-past 64 have saturated fully. Two more terms are looked at only when a case would fail without
+past 64 have saturated fully. Three more terms are looked at only when a case would fail without
 them: s at 16u, for what moves with the square of u (the variance of equal values), and
 2^-24 * max|ref| / 4 for each term of a sum that is made one element after the other
-(`gate.judge.mixing`). Without noise gelu, gelu's tanh form and softplus, written in float32 as
+(`gate.judge.mixing`), and 2^-22 * max|in|^2 where the whole reference is 0, since nothing else says
+how large the terms were that cancel. Without noise gelu, gelu's tanh form and softplus, written in float32 as
 everybody writes them, had false alarms on negative fills.
 
 What `tolerance:` declares changes this so:
@@ -60,6 +61,8 @@ SECOND_ORDER_COARSEST = 2.0**-11
 """u past which 16u is no small change any more."""
 SUM_STEP = 0.25
 """Half units in the last place that each term of a slow sum may lose (0.12 was seen)."""
+CANCELLED = 2.0**-22
+"""Share of the largest product of two inputs that a difference of equal terms may leave."""
 SATURATED = 64.0
 """Past this every function that saturates has done so, also in float64."""
 NATIVE = 2.0
@@ -199,7 +202,7 @@ def _by_envelope(evidence: Evidence, rule: Rule, x: F64, by_torch: F64) -> Expla
     floor = FLOOR * evidence.peak
     base = np.maximum(by_torch, rule.factor * NOISE64 * min(SATURATED, evidence.reach))
     allowed = np.maximum(rule.factor * ENVELOPE * (np.maximum(s, rms(s)) + floor), base)
-    for more in (_noise, _second_order, _long_sums):
+    for more in (_noise, _second_order, _long_sums, _cancelled):
         if (x > allowed).any():
             allowed = np.maximum(allowed, rule.factor * more(evidence, rule, x, allowed))
     wrong = x > allowed
@@ -245,6 +248,17 @@ def _long_sums(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
     if rule.working == "float64" or (x > rule.factor * step * MOST_TERMS).any():
         return np.zeros_like(x)
     return np.full_like(x, step * evidence.terms())
+
+
+def _cancelled(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
+    """What is left where the whole reference is 0, as a difference of equal terms is.
+
+    No perturbation shows how large the terms were, and a fused multiply-add leaves a rounding of
+    one of them. The terms are taken for products of two inputs.
+    """
+    if evidence.peak > 0 or rule.working == "float64":
+        return np.zeros_like(x)
+    return np.full_like(x, CANCELLED * max(evidence.reach, evidence.reach**2))
 
 
 def spread_or_roundoff(evidence: Evidence, u: float) -> F64:

@@ -89,6 +89,15 @@ def test_a_tail_that_float64_itself_has_lost_is_no_error() -> None:
     assert w.judge(np.asarray([[1e-10, 0]], np.float32)).status is CaseStatus.FAIL
 
 
+def test_terms_that_cancel_leave_a_rounding_and_nothing_larger() -> None:
+    case = "op[B=4 H=1; T=float32; x=contiguous/normal; seed=000001]"
+    w = world(UNARY, case, lambda x: (x - x.mean(axis=-1, keepdims=True)) * 316)
+    fused = (w["x"].astype(np.float64) * (1 / 3 - np.float64(np.float32(1 / 3)))).astype(np.float32)
+    assert 0 < np.abs(fused).max() < 1e-7
+    assert w.judge(fused).status is CaseStatus.PASS
+    assert w.judge(w["x"] * np.float32(1e-3)).status is CaseStatus.FAIL
+
+
 def test_zeros_fail_where_the_reference_is_a_millionth() -> None:
     w = world(UNARY, SOFTMAX.format("float32", "normal"), lambda x: x * x.dtype.type(1e-6))
     assert w.judge(w.rounded()).status is CaseStatus.PASS
