@@ -6,6 +6,7 @@ real engine.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -13,6 +14,9 @@ from pathlib import Path
 import pytest
 from action_repo import RIGHT, ROOT, WRONG, Checkout, make_checkout, parse_outputs
 from fake_github import fake_github
+
+from gate.report.jsonfile import dumps
+from gate.result import RunInfo, RunResult
 
 STEPS = ROOT / "gate" / "action"
 DOCKER = r"""#!/usr/bin/env bash
@@ -348,3 +352,64 @@ def test_a_value_of_several_lines_is_one_output(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "GITHUB_OUTPUT": str(output), "TEXT": text}
     subprocess.run(["bash", "-c", script], env=environment, check=True)
     assert parse_outputs(output.read_text()) == {"problem": text}
+
+
+# --- mode: report --------------------------------------------------------------------------------
+
+
+def report_of_another_run(
+    checkout: Checkout, result: bytes | None, conclusion: str
+) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    """Run all three steps of `mode: report`; return the first one and the comments."""
+    run = {
+        "id": 55, "run_attempt": 1, "event": "pull_request", "conclusion": conclusion,
+        "head_sha": checkout.head, "head_branch": "topic",
+        "head_repository": {"owner": {"login": "fork"}},
+    }  # fmt: skip
+    more = checkout.environment("workflow_run", KG_RUNTIME="native", KG_MODE="report")
+    Path(more["GITHUB_EVENT_PATH"]).write_text(json.dumps({"workflow_run": run}))
+    folder = checkout.workspace / "kernel-gate-report"
+    folder.mkdir(exist_ok=True)
+    if result is not None:
+        (folder / "result.json").write_bytes(result)
+    first = step("run.sh", more)
+    with fake_github() as github:
+        github.add_pull(7, checkout.head)
+        used = {"KG_TOKEN": "t", "KG_USED_RUNTIME": "native", "GITHUB_API_URL": github.url}
+        assert step("report.sh", more | used).returncode == 0
+        return first, [comment["body"] for comment in github.comments]
+
+
+def result_of(**more: object) -> bytes:
+    info = RunInfo(tool="0.1.0", seed=1, device="", head="a" * 40)
+    return dumps(RunResult(info=info, **more)).encode()  # type: ignore[arg-type]
+
+
+def test_a_result_handed_over_is_commented(checkout: Checkout) -> None:
+    first, comments = report_of_another_run(checkout, result_of(interrupted=True), "failure")
+    assert first.returncode == 0, first.stdout
+    assert checkout.outputs()["verdict"] == "error"
+    assert len(comments) == 1
+
+
+def test_a_forged_pass_is_contradicted(checkout: Checkout) -> None:
+    _, (comment,) = report_of_another_run(checkout, result_of(), "failure")
+    assert "do not trust it" in comment
+
+
+@pytest.mark.parametrize("raw", [None, b"", b"{}", b"[" * 100_000, b'{"format": 99}'])
+def test_what_is_no_result_is_said_to_be_none(checkout: Checkout, raw: bytes | None) -> None:
+    first, (comment,) = report_of_another_run(checkout, raw, "failure")
+    assert first.returncode == 2
+    assert "Not decided" in comment
+
+
+def test_a_link_in_the_artifact_is_not_opened(checkout: Checkout) -> None:
+    folder = checkout.workspace / "kernel-gate-report"
+    folder.mkdir()
+    secret = checkout.folder / "secret"
+    secret.write_bytes(result_of())
+    (folder / "result.json").symlink_to(secret)
+    first, (comment,) = report_of_another_run(checkout, None, "failure")
+    assert first.returncode == 2
+    assert "is not there" in comment
