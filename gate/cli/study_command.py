@@ -11,6 +11,7 @@ from gate.cli.progress import console_listener
 from gate.engine.device import DEVICES
 from gate.engine.settings import RunSettings
 from gate.study.corpus import PARTS
+from gate.study.mutants import mutant_table, run_mutants, write_mutants
 from gate.study.plot import recall_plot
 from gate.study.samplers import STRATEGIES
 from gate.study.strategies import (
@@ -54,6 +55,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     verdicts.add_argument("--out", type=Path, metavar="FILE", help="write the rows as JSON too")
     verdicts.set_defaults(command=verdicts_command)
     _add_strategies(studies)
+    _add_mutants(studies)
 
 
 def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -94,6 +96,54 @@ def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the curves as SVG")
     parser.set_defaults(command=strategies_command)
+
+
+def _add_mutants(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = studies.add_parser(
+        "mutants", help="small mistakes in every correct kernel of the corpus: which are found",
+        allow_abbrev=False,
+    )  # fmt: skip
+    parser.add_argument(
+        "--corpus", type=Path, default=None, metavar="DIR", help="the corpus (default: ours)"
+    )
+    parser.add_argument(
+        "--device", default="auto", metavar="DEVICE", help=f"{', '.join(DEVICES)} (default: auto)"
+    )
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="S", help="default: 0")
+    parser.add_argument(
+        "--cases", type=positive, default=STUDY_CASES, metavar="N",
+        help=f"cases a mutant at most (default: {STUDY_CASES})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: by cores)"
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
+    )
+    parser.add_argument(
+        "--operator", action="append", default=[], metavar="NAME",
+        help="take these operators only, such as 'mask dropped' (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--part", choices=PARTS, default="all",
+        help="the paper's controls, the field's, or all (default: all)",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write every mutant as JSON too")
+    parser.set_defaults(command=mutants_command)
+
+
+def mutants_command(options: argparse.Namespace) -> int:
+    """Run the mutation study; 1 when a mutant lives and no reason is given for it."""
+    settings = RunSettings(device=options.device, seed=options.seed, jobs=options.jobs)
+    with console_listener(sys.stderr) as listener:
+        study = run_mutants(
+            options.corpus, settings, cases=options.cases, only=tuple(options.only),
+            part=options.part, operators=tuple(options.operator), listener=listener,
+        )  # fmt: skip
+    print(mutant_table(study))
+    if options.out:
+        write_mutants(study, options.out)
+    return 1 if study.unexplained else 0
 
 
 def strategies_command(options: argparse.Namespace) -> int:

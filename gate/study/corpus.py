@@ -66,6 +66,8 @@ class Corpus:
 
     root: Path
     """The folder that holds the corpus folder; entries are paths from here."""
+    name: str
+    """Name of the corpus folder."""
     kernels: tuple[CorpusKernel, ...]
     """In the order of the index files."""
     tasks: tuple[OpTask, ...]
@@ -118,7 +120,7 @@ def load_corpus(
         near = did_you_mean(missing[0], schemas)
         raise UsageError(f"{place}: {missing[0]} is in the index and has no op schema{near}")
     tasks = tuple(_task(schemas[kernel.op], index, place.parent) for kernel in kernels)
-    return Corpus(root=place.parent, kernels=kernels, tasks=tasks)
+    return Corpus(root=place.parent, name=place.name, kernels=kernels, tasks=tasks)
 
 
 def _chosen(
