@@ -15,12 +15,16 @@ x * (1 + erf(x)) at -6, a kernel in float32 loses 2^-24 of the 1, times x, and i
 standard of the field; at -9 the float64 reference itself has lost the tail, and a kernel with a
 better one is right. So noise = 2 * 2^-24 * min(64, max|in|) where the reference is steep (s at
 u = 2^-11 is at least 4 * u * |ref|, as in a tail), and 2^-48 * min(64, max|in|) elsewhere. Inputs
-past 64 have saturated fully. Three more terms are looked at only when a case would fail without
-them: s at 16u, for what moves with the square of u (the variance of equal values), and
-2^-24 * max|ref| / 4 for each term of a sum that is made one element after the other
-(`gate.judge.mixing`), and 2^-22 * max|in|^2 where the whole reference is 0, since nothing else says
-how large the terms were that cancel. Without noise gelu, gelu's tanh form and softplus, written in float32 as
+past 64 have saturated fully. Without it gelu, gelu's tanh form and softplus, written in float32 as
 everybody writes them, had false alarms on negative fills.
+
+Three more terms are looked at only when a case would fail without them:
+
+    s at 16u                  what moves with the square of u (the variance of equal values)
+    2^-24 * max|ref| / 4      for each term of a sum that is made one element after the other
+                              (`gate.judge.mixing` counts the terms)
+    2^-22 * max|in|^2         where the whole reference is 0: nothing else says how large the terms
+                              were that cancel
 
 What `tolerance:` declares changes this so:
 
