@@ -10,6 +10,7 @@ import yaml
 from action_repo import ROOT
 
 from gate.action.inputs import ActionInputs
+from gate.errors import ExitCode
 
 ACTIONS = [ROOT / "action.yml", ROOT / "docker" / "action.yml"]
 WORKFLOWS = sorted(
@@ -57,6 +58,15 @@ def test_the_token_is_in_the_step_that_comments_and_in_no_other() -> None:
     for step in read(ACTIONS[0])["runs"]["steps"]:
         holds = any("token" in str(value) for value in step["env"].values())
         assert holds == (step["id"] == "report")
+
+
+def test_the_page_on_exit_codes_lists_them_all_and_every_output() -> None:
+    page = (ROOT / "docs" / "exit-codes.md").read_text()
+    codes = [int(code) for code in re.findall(r"^\| (\d+) \|", page, re.M)]
+    assert codes == [code.value for code in ExitCode]
+    rows = re.findall(r"^\| (`[^|]*`) \|", page, re.M)
+    named = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
+    assert named == set(read(ACTIONS[0])["outputs"])
 
 
 def test_the_defaults_are_those_of_the_program() -> None:
