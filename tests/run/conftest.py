@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from gate.run.pool import WorkerSettings, start_references, start_workers
-
-TREE = Path(__file__).parent / "tree"
 
 
 @pytest.fixture(scope="session")

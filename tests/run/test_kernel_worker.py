@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import TREE
+from run_tree import TREE
 
 from gate.errors import WorkerError
 from gate.run.pool import WorkerSettings, start_workers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import TREE
+from run_tree import TREE
 
 from gate.case.model import DtypeScalar
 from gate.run.protocol import MakeRequest, Mode, PropertyRequest, ReferenceRequest

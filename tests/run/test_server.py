@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import TREE
+from run_tree import TREE
 
 from gate.errors import WorkerError
 from gate.run.pool import WorkerSettings, start_workers
