@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gate.action.github import ApiFault, Client
+from gate.report.comment import marker
 
 _RUN = re.compile(r"<!-- run=(\d+)\.(\d+) head=([0-9a-f]*) -->")
 
@@ -45,11 +46,6 @@ class Stamp:
 
     def __str__(self) -> str:
         return f"<!-- run={self.run}.{self.attempt} head={self.head} -->"
-
-
-def marker(tag: str) -> str:
-    """Return the marker that starts every comment of this tag."""
-    return f"<!-- kernel-gate v1 tag={tag} -->"
 
 
 def stamped(body: str, tag: str, stamp: Stamp) -> str:

@@ -123,6 +123,9 @@ class OpRun:
                 return
             if self.deadline is not None and time.monotonic() > self.deadline:
                 self.cut = True
+                self.notes.append(
+                    "the time was up before every planned case ran: raise --seconds for all"
+                )
                 return
             yield case
 

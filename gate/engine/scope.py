@@ -17,6 +17,7 @@ from gate.change.model import ChangeReason
 from gate.change.tiles import static_tiles
 from gate.change.tree import DirTree, GitTree, Tree
 from gate.engine.task import OpTask
+from gate.errors import UsageError, did_you_mean
 from gate.schema.config import CONFIG_FILE, GateConfig, load_config
 from gate.schema.load import load_files
 from gate.schema.match import check_kernels, covered, match
@@ -276,6 +277,7 @@ def _scoped(
 ) -> tuple[tuple[ScopedKernel, ...], list[str]]:
     """Join changed kernels with those whose schema or reference changed, and match all."""
     schemas = tuple(rules.values())
+    _check_named(request.only, changes)
     reasons: dict[str, list[ChangeReason]] = {k.id: list(k.reasons) for k in changes.kernels}
     for op, reason in touched.items():
         for kernel in covered(rules[op], changes.index):
@@ -298,6 +300,18 @@ def _scoped(
             )
         )  # fmt: skip
     return tuple(made), notes
+
+
+def _check_named(only: tuple[str, ...], changes: Changes) -> None:
+    """Refuse a `--kernel` that names nothing: a mistyped one must not look like a pass.
+
+    Raises
+        UsageError  with the nearest kernel
+    """
+    for pattern in only:
+        if not any(glob_match(kernel, pattern) for kernel in changes.index.kernels):
+            near = did_you_mean(pattern, changes.index.kernels)
+            raise UsageError(f"--kernel {pattern}: no kernel of the tree has this id{near}")
 
 
 def _protected(

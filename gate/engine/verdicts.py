@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from gate.case.model import TensorChoice
@@ -24,13 +25,17 @@ def op_verdict(
         return Verdict.UNDECIDED, [f"self-check: {reason}" for reason in check.reasons]
     if findings:
         return defect_verdict(findings, benchmarks), []
-    statuses = {record.judgement.status for record in records}
+    statuses = Counter(record.judgement.status for record in records)
     if not records:
         return Verdict.UNDECIDED, ["no case ran"]
+    unjudged = statuses[CaseStatus.UNDECIDED]
+    if unjudged:
+        return Verdict.UNDECIDED, [
+            f"{unjudged} of {len(records)} cases could not be judged, so not every output was "
+            "explained; the notes say why"
+        ]
     if CaseStatus.PASS in statuses:
         return Verdict.PASS, []
-    if CaseStatus.UNDECIDED in statuses:
-        return Verdict.UNDECIDED, ["no case could be judged"]
     if CaseStatus.NOT_EXERCISED in statuses:
         return Verdict.NOT_EXERCISED, ["no case launched a kernel of this op"]
     if CaseStatus.REFUSED in statuses:
@@ -62,9 +67,7 @@ _SEVERITY = list(Verdict)
 """Verdicts in the order of the enum: what a reader needs first comes first."""
 
 
-def kernel_verdict(
-    kernel: str, reports: Sequence[OpReport], *, gates_triton: bool = True
-) -> Verdict:
+def kernel_verdict(kernel: str, reports: Sequence[OpReport]) -> Verdict:
     """Return the verdict of a changed kernel from the ops that cover it.
 
     It passes when all of them pass and at least one was seen to launch it.
@@ -75,7 +78,7 @@ def kernel_verdict(
     if worst is not Verdict.PASS:
         return worst
     launched = any(dict(report.kernels_seen).get(kernel) for report in reports)
-    if gates_triton and not launched:
+    if not launched:
         return Verdict.NOT_EXERCISED
     return Verdict.PASS
 

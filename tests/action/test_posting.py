@@ -16,10 +16,11 @@ from gate.action.posting import (
     target_of_other_run,
     target_of_run,
 )
-from gate.action.sticky import Posted, Stamp, marker, read_stamp, stamped
+from gate.action.sticky import Posted, Stamp, read_stamp, stamped
 from gate.change.model import ChangeReason
 from gate.errors import UsageError
 from gate.judge.model import Verdict
+from gate.report.comment import marker
 from gate.result import KernelReport, RunInfo, RunResult
 
 SHA, NEWER = "a" * 40, "b" * 40

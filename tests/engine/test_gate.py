@@ -298,3 +298,13 @@ def test_a_configuration_that_a_change_relaxes_is_listed(tmp_path: Path, no_work
     run = run_gate(tmp_path / "repo", base, head, tmp_path / "r")
     assert any("ops/*.py::*" in text for text in run.result.relaxed)
     assert run.result.protected == (".kernel-gate.yml",)
+
+
+def test_a_kernel_that_is_named_and_not_there_is_no_pass(tmp_path: Path, capsys):
+    repos.make_repo(tmp_path / "repo")
+    code = main(
+        ["run", "--repo", str(tmp_path / "repo"), "--kernel", "ops/softmax.py::sofmax_kernel",
+         "--report-dir", str(tmp_path / "r")]
+    )  # fmt: skip
+    assert code == ExitCode.USAGE
+    assert "did you mean ops/softmax.py::softmax_kernel" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from gate.result import combined_digest
 
 def words(line: str) -> list[str]:
     """Let a real shell read a line, and return the words that it sees."""
-    script = f'f() {{ printf "%s\\0" "$@"; }}; PWD=/work/dir; f {line}'
+    script = f'f() {{ printf "%s\\0" "$@"; }}; PWD=/srv/tree; f {line}'
     ran = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
     return ran.stdout.decode().split("\0")[:-1]
 
@@ -57,7 +57,7 @@ def test_the_line_carries_the_case_the_device_and_the_inputs() -> None:
 
 def test_the_docker_line_mounts_the_repository_and_passes_the_same_words() -> None:
     seen = words(docker_line(CRASH, "interpreter", "ghcr.io/a/b:v1"))
-    assert seen[:5] == ["docker", "run", "--rm", "-v", "/work/dir:/work"]
+    assert seen[:5] == ["docker", "run", "--rm", "-v", "/srv/tree:/work"]
     assert seen[5:] == ["ghcr.io/a/b:v1", "replay", CRASH.case, "--device", "interpreter"]
 
 
