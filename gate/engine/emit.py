@@ -219,7 +219,7 @@ def _plain(wire: TensorWire | ListWire | ScalarWire) -> dict[str, Any]:
         case TensorWire():
             data = None
             if wire.data is not None:
-                data = base64.b64encode(np.ascontiguousarray(wire.data).tobytes()).decode()
+                data = base64.b64encode(np.asarray(wire.data, order="C").tobytes()).decode()
             return {
                 "kind": "tensor", "name": wire.name, "dtype": wire.dtype,
                 "shape": list(wire.shape), "strides": list(wire.strides), "offset": wire.offset,

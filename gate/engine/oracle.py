@@ -18,7 +18,7 @@ from gate.case.bound import BoundCase
 from gate.case.model import DtypeScalar
 from gate.engine.context import case_variables
 from gate.engine.task import OpTask
-from gate.judge.oracle import ReferenceFault
+from gate.judge.oracle import ReferenceFault, by_name
 from gate.run.pool import ReferenceWorker
 from gate.run.protocol import Mode, ReferenceReply, ReferenceRequest
 
@@ -124,6 +124,8 @@ class CaseOracle:
             self._cache.put(key, reply)
         if reply.error is not None:
             raise ReferenceFault(reply.error)
+        if reply.names:
+            return by_name(schema, reply.names, reply.values)
         return reply.values
 
 
@@ -139,7 +141,7 @@ def inputs_digest(values: Mapping[str, Any]) -> str:
 def _feed(digest: Any, value: Any) -> None:
     if isinstance(value, np.ndarray):
         digest.update(f"{value.dtype}{value.shape}".encode())
-        digest.update(np.ascontiguousarray(value).tobytes())
+        digest.update(np.asarray(value, order="C").tobytes())
     elif isinstance(value, (list, tuple)):
         digest.update(f"[{len(value)}".encode())
         for item in value:

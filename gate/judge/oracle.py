@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gate.dtypes import F64, Array, to_float64
+from gate.errors import did_you_mean
 from gate.run.protocol import ErrorFact, Mode
 from gate.schema.model import Io, OpSchema, Return, TensorArg
 
@@ -75,6 +76,39 @@ def judged(schema: OpSchema) -> tuple[Return | TensorArg, ...]:
 def judged_names(schema: OpSchema) -> tuple[str, ...]:
     """Return the names of the reference's values, in the order that an `Oracle` gives them."""
     return tuple(item.name for item in judged(schema))
+
+
+def by_name(schema: OpSchema, names: tuple[str, ...], values: Values) -> Values:
+    """Return the values of a reference that answered with a dict, in the schema's order.
+
+    names  the dict's keys, in the order of `values`
+
+    A return that may be None (`when`) may be left out.
+
+    Raises
+        ReferenceFault  a name is missing, or is none that the schema declares
+    """
+    held = dict(zip(names, values, strict=True))
+    items = judged(schema)
+    wanted = [item.name for item in items]
+    unknown = [name for name in names if name not in wanted]
+    missing = [
+        item.name
+        for item in items
+        if item.name not in held
+        and not (isinstance(item, Return) and (item.never or item.when is not None))
+    ]
+    if not unknown and not missing:
+        return tuple(held.get(name) for name in wanted)
+    told = [f"`{name}` is missing" for name in missing]
+    told += [f"`{name}` is none of them{did_you_mean(name, wanted)}" for name in unknown]
+    words = (
+        f"its dict must have one entry for each of {', '.join(wanted)}; {'; '.join(told)}: "
+        "rename the keys of the reference, or the returns of the schema"
+    )
+    raise ReferenceFault(
+        ErrorFact(type="wrong names", message=words, file=schema.file, line=schema.line)
+    )
 
 
 class References:

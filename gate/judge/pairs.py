@@ -69,7 +69,7 @@ def bits_differ(one: Array, other: Array) -> Mask:
 
 
 def _raw(array: Array) -> Array:
-    flat = np.ascontiguousarray(array).reshape(-1)
+    flat = np.asarray(array, order="C").reshape(-1)
     return flat.view(np.uint8).reshape(flat.size, array.dtype.itemsize)
 
 

@@ -42,5 +42,5 @@ def _fills(kind: DType, device: str) -> list[Array]:
 
 
 def _same_bits(held: Array, fill: Array) -> bool:
-    raw = np.ascontiguousarray(held).view(np.uint8).reshape(held.size, held.dtype.itemsize)
+    raw = np.asarray(held, order="C").view(np.uint8).reshape(held.size, held.dtype.itemsize)
     return bool((raw == np.frombuffer(fill.tobytes(), dtype=np.uint8)).all())

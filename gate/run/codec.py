@@ -112,7 +112,7 @@ def _array_out(array: Array, blobs: list[Array]) -> Any:
     name = _DTYPE_NAMES.get(array.dtype)
     if name is None:
         raise ProtocolError(f"arrays of {array.dtype} cannot cross to another process")
-    blobs.append(np.ascontiguousarray(array))
+    blobs.append(np.asarray(array, order="C"))
     return {"$a": len(blobs) - 1, "d": name, "s": list(array.shape)}
 
 

@@ -254,7 +254,7 @@ def _settled(value: Any) -> Any:
         dtype = torch.float64 if isinstance(value, float) else None
         return torch.as_tensor(value, dtype=dtype)
     if isinstance(value, np.ndarray):
-        return torch.from_numpy(np.ascontiguousarray(value))
+        return torch.from_numpy(np.array(value, order="C"))
     return value
 
 

@@ -190,7 +190,7 @@ class Descriptors(Atomics):
 
 def _nearest_tf32(data: Array) -> Array:
     """Round float32 to ten bits of mantissa, to nearest even, as a TF32 tensor map does."""
-    bits = np.ascontiguousarray(data, dtype=np.float32).view(np.uint32)
+    bits = np.asarray(data, dtype=np.float32, order="C").view(np.uint32)
     special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
     bias = ((bits >> np.uint32(13)) & np.uint32(1)) + np.uint32(0x0FFF)
     rounded = (bits + bias) & np.uint32(0xFFFFE000)

@@ -171,7 +171,7 @@ def scan(
     front = _prefixes(front, rule, combine)
     if reverse:
         front = [f[::-1] for f in front]
-    made = [np.ascontiguousarray(np.moveaxis(f, 0, at)) for f in front]
+    made = [np.asarray(np.moveaxis(f, 0, at), order="C") for f in front]
     results = tuple(
         tensor_of(data, dtype, data.shape) for data, dtype in zip(made, types, strict=True)
     )

@@ -162,7 +162,7 @@ def round_to_tf32(data: Array) -> Array:
     Triton hands plain float32 registers or shared memory to `mma ... tf32` and `wgmma`, which
     read the upper 19 bits only; no `cvt.rna.tf32` is emitted for the default precision.
     """
-    bits = np.ascontiguousarray(data, dtype=np.float32).view(np.uint32)
+    bits = np.asarray(data, dtype=np.float32, order="C").view(np.uint32)
     return (bits & np.uint32(0xFFFFE000)).view(np.float32)
 
 

@@ -151,7 +151,7 @@ class Memory:
         """
         active = np.ones(pointer.data.shape, np.bool_) if mask is None else mask
         lanes = np.flatnonzero(active)
-        at = np.ascontiguousarray(pointer.data).reshape(-1)[lanes]
+        at = np.asarray(pointer.data, order="C").reshape(-1)[lanes]
         if pointer.root is None or self.addresses_escaped:
             self.storages.adopt(at)
         which = self.storages.which(at)
@@ -211,7 +211,7 @@ class Memory:
         bits = bits.view(UNSIGNED[size])
         storage, index = self._view_of(pointer, size, mask)
         if storage is None:
-            flat = np.ascontiguousarray(bits).reshape(-1)
+            flat = np.asarray(bits, order="C").reshape(-1)
             for part, at, lanes in self._parts(pointer, size, mask, write=True):
                 good = self.watch.allowed(part, at, size, None, write=True)
                 if good is not None:

@@ -128,8 +128,8 @@ class Shapes:
 
     def create_split(self, value: Block) -> tuple[Block, Block]:
         """Take the last axis of two apart."""
-        first = value.moved(lambda data: np.ascontiguousarray(data[..., 0]))
-        return first, value.moved(lambda data: np.ascontiguousarray(data[..., 1]))
+        first = value.moved(lambda data: np.asarray(data[..., 0], order="C"))
+        return first, value.moved(lambda data: np.asarray(data[..., 1], order="C"))
 
     def create_gather(self, source: Block, indices: Block, axis: int) -> Block:
         """Pick elements of a block along an axis."""

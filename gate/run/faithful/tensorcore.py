@@ -69,7 +69,7 @@ def _cut(wide: F64, held: np.dtype[np.float32]) -> Array:
 
 def nearest_tf32(data: Array) -> Array:
     """Round float32 to TF32, halves away from zero (`cvt.rna.tf32.f32`)."""
-    bits = np.ascontiguousarray(data, dtype=np.float32).view(np.uint32)
+    bits = np.asarray(data, dtype=np.float32, order="C").view(np.uint32)
     special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
     rounded = (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
     return np.where(special, bits, rounded).view(np.float32)
