@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import re
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from gate.schema.config import CONFIG_FILE, GateConfig
 
 REPORT_DIR = "kernel-gate-report"
 """Where reports go unless said otherwise."""
+SOCKET_VARIABLE = "KERNEL_GATE_WORKER_SOCKET"
+"""Environment variable that stands for `--worker-socket`."""
 
 
 def add_repository(parser: argparse.ArgumentParser, *, base: bool = True) -> None:
@@ -107,6 +110,14 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="time limit of one case (default: 60)",
     )
+    group.add_argument(
+        "--gpus", type=gpu_ids, default=(), metavar="IDS",
+        help="GPUs to spread workers over, with commas (default: every visible one)",
+    )  # fmt: skip
+    group.add_argument(
+        "--worker-socket", default=os.environ.get(SOCKET_VARIABLE, ""), metavar="PATH",
+        help=f"run kernels in the workers of a server on this Unix socket (or {SOCKET_VARIABLE})",
+    )  # fmt: skip
 
 
 def scope_request(options: argparse.Namespace, base: str | None) -> ScopeRequest:
@@ -136,6 +147,8 @@ def run_settings(options: argparse.Namespace, scope: Scope) -> RunSettings:
         case_seconds=options.case_seconds,
         op_cases=tuple(sorted(config.op_cases.items())) if options.cases is None else (),
         env=config.env,
+        gpus=options.gpus,
+        worker_socket=options.worker_socket,
     )
 
 
@@ -175,6 +188,13 @@ def seconds_number(text: str) -> float:
     if not re.fullmatch(r"\d+(\.\d+)?", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return float(text)
+
+
+def gpu_ids(text: str) -> tuple[str, ...]:
+    """Return GPU ids of the command line: indices, or the names that CUDA_VISIBLE_DEVICES takes."""
+    if not re.fullmatch(r"[\w/-]+(,[\w/-]+)*", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of GPU ids, such as 0,1")
+    return tuple(text.split(","))
 
 
 def _number(text: str) -> int:

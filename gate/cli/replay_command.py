@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from gate.cli.options import REPORT_DIR, add_repository, add_running, run_settings, scope_request
-from gate.engine.device import choose_device
+from gate.engine.device import settle_device
 from gate.engine.dump import dump_tensors
 from gate.engine.emit import emit_test
 from gate.engine.lanes import Crew
 from gate.engine.replay import Replayed, find_finding, find_schema, replay_case
 from gate.engine.scope import make_scope
-from gate.engine.session import worker_settings
+from gate.engine.session import open_folder, worker_settings
 from gate.judge.model import CaseStatus
 from gate.report.console import render_judgement
 from gate.report.jsonfile import loads
@@ -54,10 +53,9 @@ def command(options: argparse.Namespace) -> int:
     schema, case = find_schema(scope.every_schema, options.case)
     recorded = _recorded(options)
     finding = find_finding(recorded, options.case)
-    settings = run_settings(options, scope)
-    settings = replace(settings, device=choose_device(settings.device))
+    settings = settle_device(run_settings(options, scope))
     with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
-        task = scope.single(schema, Path(folder))
+        task = scope.single(schema, open_folder(folder, settings))
         with Crew(worker_settings(settings), 1) as crew:
             replayed = replay_case(
                 task, case, crew, settings, finding=finding, expected_inputs=options.inputs

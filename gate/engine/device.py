@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from pathlib import Path
 
 from gate.engine.settings import RunSettings
 from gate.errors import DeviceError, UsageError, did_you_mean
+from gate.run.capacity import lanes_for, visible_gpus
+from gate.run.remote import server_info
 
 DEVICES = ("auto", "cuda", "interpreter")
 """What `--device` takes."""
 _GPU_FILES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """Device nodes of NVIDIA's and AMD's drivers, and of WSL."""
-CUDA_LANES = 8
-"""Lanes a GPU at most: compiling is what they hide, and eight compile fast enough."""
 
 
 def check_device(wanted: str) -> str:
@@ -52,11 +52,28 @@ def choose_device(wanted: str) -> str:
     return wanted
 
 
+def settle_device(settings: RunSettings) -> RunSettings:
+    """Return settings whose device is known, and with it how many lanes there are by default.
+
+    A run on workers behind a socket asks their server, which may see a GPU that is not here.
+
+    Raises
+        UsageError   no such device
+        DeviceError  `cuda` was asked for and no driver is there
+        WorkerError  no worker server listens on the socket, or it serves another device
+    """
+    if not settings.worker_socket:
+        return replace(settings, device=choose_device(settings.device))
+    server = server_info(settings.worker_socket)
+    wanted = check_device(settings.device)
+    if wanted not in ("auto", server.device):
+        raise DeviceError(
+            f"--device {wanted}: the worker server on {settings.worker_socket} serves "
+            f"{server.device}; leave --device out, or start the server with `--device {wanted}`"
+        )
+    return replace(settings, device=server.device, jobs=settings.jobs or server.lanes)
+
+
 def lane_count(settings: RunSettings) -> int:
-    """Return the number of lanes: what `--jobs` says, else by cores."""
-    if settings.jobs:
-        return settings.jobs
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if settings.device == "cuda":
-        return max(1, min(CUDA_LANES, (cores or 1) // 2))
-    return max(1, cores or 1)
+    """Return the number of lanes: what `--jobs` says, else by cores and GPUs."""
+    return settings.jobs or lanes_for(settings.device, len(settings.gpus or visible_gpus()))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 from gate import __version__
-from gate.engine.device import choose_device, lane_count
+from gate.engine.device import lane_count, settle_device
 from gate.engine.lanes import Crew
 from gate.engine.oprun import OpRun
 from gate.engine.scope import Scope
@@ -38,10 +38,9 @@ def run_gate(
     if not scope.op_schemas:
         return _result(scope, settings, policy, (), started, crew=None)
     with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
-        tasks = scope.tasks(Path(folder))
-        device = choose_device(settings.device)
-        settings = replace(settings, device=device)
-        listener(Event(kind="start", text=f"{len(tasks)} ops on {device}"))
+        tasks = scope.tasks(open_folder(folder, settings))
+        settings = settle_device(settings)
+        listener(Event(kind="start", text=f"{len(tasks)} ops on {settings.device}"))
         with Crew(worker_settings(settings), lane_count(settings)) as crew:
             reports, interrupted = run_ops(tasks, crew, settings, listener)
             return _result(
@@ -51,7 +50,17 @@ def run_gate(
 
 def worker_settings(settings: RunSettings) -> WorkerSettings:
     """Return what the workers of a run are started with."""
-    return WorkerSettings(device=settings.device, env=settings.env)
+    return WorkerSettings(
+        device=settings.device, env=settings.env, gpus=settings.gpus, socket=settings.worker_socket
+    )
+
+
+def open_folder(folder: str, settings: RunSettings) -> Path:
+    """Return the folder that trees are laid out in. Workers behind a socket are another user's:
+    they may read it, as they must see it at the same path."""
+    if settings.worker_socket:
+        os.chmod(folder, 0o755)
+    return Path(folder)
 
 
 def run_ops(

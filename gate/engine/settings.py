@@ -45,6 +45,10 @@ class RunSettings:
     """(op, cases) where an op has a budget of its own."""
     env: tuple[tuple[str, str], ...] = ()
     """Variables for kernel workers, from the configuration."""
+    gpus: tuple[str, ...] = ()
+    """Ids of the GPUs that workers are spread over; empty: every visible one."""
+    worker_socket: str = ""
+    """Unix socket of a worker server that hosts the kernel workers; empty: processes of our own."""
 
     def cases_of(self, op: str) -> int:
         """Return the cases of one op: its own budget, else that of every op."""

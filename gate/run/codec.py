@@ -21,7 +21,7 @@ import numpy as np
 from gate.case.model import DtypeScalar
 from gate.dtypes import DTYPES, Array
 from gate.errors import ProtocolError
-from gate.run import protocol
+from gate.run import protocol, serving
 
 MAX_DEPTH = 32
 """Nesting of free values (lists, mappings) in a message."""
@@ -34,10 +34,9 @@ _DTYPE_NAMES = {dtype.storage: name for name, dtype in DTYPES.items()}
 
 MESSAGES: Mapping[str, type[Any]] = {
     cls.__name__: cls
-    for cls in vars(protocol).values()
-    if isinstance(cls, type)
-    and dataclasses.is_dataclass(cls)
-    and cls.__module__ == protocol.__name__
+    for module in (protocol, serving)
+    for cls in vars(module).values()
+    if isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__ == module.__name__
 }
 """Every dataclass of the protocol by name."""
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar, cast
 
 from gate.errors import WorkerError
 from gate.run import memcheck
+from gate.run.capacity import visible_gpus
 from gate.run.fences import hide_from_workers
 from gate.run.link import Answer, Link, ProcessLink
 from gate.run.process import ChildSpec
@@ -43,8 +42,10 @@ _ALLOWED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH
 """Variables that workers inherit; everything else, tokens first of all, stays behind."""
 
 
-def start_workers(settings: WorkerSettings, count: int) -> list[KernelWorker]:
+def start_workers(settings: WorkerSettings, count: int, first: int = 0) -> list[KernelWorker]:
     """Start kernel workers side by side; their greetings have come when this returns.
+
+    first  number of the first one; GPUs are dealt by number
 
     Raises
         WorkerError  one could not be started; the others are ended
@@ -58,7 +59,7 @@ def start_workers(settings: WorkerSettings, count: int) -> list[KernelWorker]:
         return lambda: KernelWorker(settings, number, cache)
 
     try:
-        return _together([make(number) for number in range(count)])
+        return _together([make(number) for number in range(first, first + count)])
     except WorkerError:
         cache.remove()
         raise
@@ -330,15 +331,6 @@ def worker_environment(settings: WorkerSettings, number: int, cache: str) -> dic
     elif settings.gpus:
         env["CUDA_VISIBLE_DEVICES"] = settings.gpus[number % len(settings.gpus)]
     return env | dict(settings.env)
-
-
-def visible_gpus() -> tuple[str, ...]:
-    """Return the ids of the GPUs that may be used, for CUDA_VISIBLE_DEVICES; empty when unknown."""
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if named is not None:
-        return tuple(part.strip() for part in named.split(",") if part.strip())
-    nodes = (re.fullmatch(r"nvidia(\d+)", path.name) for path in Path("/dev").glob("nvidia*"))
-    return tuple(str(number) for number in sorted(int(found[1]) for found in nodes if found))
 
 
 def _with_output(lost: ErrorFact, output: str) -> ErrorFact:

@@ -1,7 +1,8 @@
 """A worker in another container, reached over a Unix socket (`gate.run.server` is its other end).
 
 The server there is a supervisor of its own: it reports how a worker ended. If the server itself is
-lost, the case is lost with it, and the next request connects anew.
+lost, the case is lost with it, and the next request connects anew. What a server says is checked
+like what a worker says: it lives where the code under test runs.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from gate.errors import ProtocolError, WorkerError
 from gate.run.frames import Channel, ChannelClosed, DeadlinePassed, Frame
 from gate.run.link import SEND_SECONDS, Answer
 from gate.run.protocol import ErrorFact, WorkerInfo
-from gate.run.settings import WorkerSettings
+from gate.run.serving import ServerInfo, WorkerStart
+from gate.run.settings import DEVICES, WorkerSettings
 
 _SERVER_SECONDS = 30.0
 """Beyond a request's own limit, for the server to end and replace a worker."""
+MAX_LANES = 64
+"""Workers that a server offers, and starts, at most."""
 
 
 class SocketLink:
@@ -34,38 +39,43 @@ class SocketLink:
         self._use = threading.RLock()
 
     def start(self) -> WorkerInfo:
-        """Connect and wait for the greeting.
+        """Connect, ask for a worker and wait for its greeting.
 
         Raises
-            WorkerError  nobody listens there, or what greets is no worker
+            WorkerError  nobody listens there, what greets is no worker, or it serves another device
         """
         with self._use:
             path = self.settings.socket
-            peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                peer.connect(path)
-            except OSError as problem:
-                peer.close()
-                raise WorkerError(
-                    f"no worker server listens on {path} ({problem}); start one there with "
-                    "`python -m gate.run.worker --socket PATH`"
-                ) from None
-            peer.setblocking(False)
-            fd = peer.detach()
-            channel = self._channel = Channel(fd, fd)
+            channel = self._channel = _connected(path)
             deadline = time.monotonic() + self.settings.start_seconds
             try:
+                self._check(_server_info(channel, deadline, self._look))
+                channel.send(Frame(message=self._wanted()), deadline=deadline, idle=self._look)
                 frame = channel.receive(deadline=deadline, idle=self._look, max_blobs=0)
+                if not isinstance(frame.message, WorkerInfo):
+                    raise ProtocolError(f"it greets with {type(frame.message).__name__}")
             except (ChannelClosed, DeadlinePassed, ProtocolError) as problem:
                 self.discard()
-                raise WorkerError(
-                    f"the worker server on {path} did not greet: {type(problem).__name__} {problem}"
-                ) from None
-            if not isinstance(frame.message, WorkerInfo):
+                raise _no_greeting(path, problem) from None
+            except WorkerError:
                 self.discard()
-                raise WorkerError(f"what listens on {path} is no worker server")
+                raise
             self._generation += 1
             return frame.message
+
+    def _wanted(self) -> WorkerStart:
+        return WorkerStart(
+            env=self.settings.env, memory_mib=self.settings.memory_mib,
+            reply_bytes=self.settings.reply_bytes, memcheck=self.settings.memcheck,
+        )  # fmt: skip
+
+    def _check(self, server: ServerInfo) -> None:
+        if server.device != self.settings.device:
+            raise WorkerError(
+                f"the worker server on {self.settings.socket} serves {server.device}, and this run "
+                f"wants {self.settings.device}; pass --device {server.device}, or start the server "
+                f"with `--device {self.settings.device}`"
+            )
 
     def prepare(self) -> int:
         """Make sure of a connection and return its number.
@@ -126,6 +136,53 @@ class SocketLink:
         self._closed = True
         with self._use:
             self.discard()
+
+
+def server_info(path: str, seconds: float = 30.0) -> ServerInfo:
+    """Ask a worker server what it offers, without starting a worker.
+
+    Raises
+        WorkerError  nobody listens there, or what greets is no worker server
+    """
+    channel = _connected(path)
+    try:
+        return _server_info(channel, time.monotonic() + seconds, lambda: None)
+    except (ChannelClosed, DeadlinePassed, ProtocolError) as problem:
+        raise _no_greeting(path, problem) from None
+    finally:
+        channel.close()
+
+
+def _connected(path: str) -> Channel:
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        peer.connect(path)
+    except OSError as problem:
+        peer.close()
+        raise WorkerError(
+            f"no worker server listens on {path} ({problem}); start one there with "
+            "`python -m gate.run.worker --socket PATH`"
+        ) from None
+    peer.setblocking(False)
+    fd = peer.detach()
+    return Channel(fd, fd)
+
+
+def _server_info(channel: Channel, deadline: float, idle: Callable[[], None]) -> ServerInfo:
+    found = channel.receive(deadline=deadline, idle=idle, max_blobs=0).message
+    if not isinstance(found, ServerInfo):
+        raise ProtocolError(f"it greets with {type(found).__name__}")
+    if found.device not in DEVICES or not 1 <= found.lanes <= MAX_LANES:
+        raise ProtocolError("it offers what cannot be")
+    return found
+
+
+def _no_greeting(path: str, problem: Exception) -> WorkerError:
+    return WorkerError(
+        f"what listens on {path} did not greet as a worker server does: "
+        f"{type(problem).__name__} {problem}; look at its own output, and check that both sides "
+        "are of one version"
+    )
 
 
 def _lost(problem: Exception, seconds: float) -> ErrorFact:

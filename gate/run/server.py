@@ -1,8 +1,9 @@
 """A worker server: `python -m gate.run.worker --socket PATH`, for workers in another container.
 
-Each connection gets a kernel worker of its own, started when the connection comes and ended when
-it goes. The server relays messages and adds what only a supervisor can know: how a worker ended.
-It runs no code of the change itself.
+Each connection gets a kernel worker of its own, started when its peer asks for it and ended when
+the connection goes. The server relays messages and adds what only a supervisor can know: how a
+worker ended. It runs no code of the change itself. Workers share one Triton cache and are dealt
+over the GPUs.
 """
 
 from __future__ import annotations
@@ -12,39 +13,70 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
+from dataclasses import dataclass
 from typing import Any
 
-from gate.errors import ProtocolError, WorkerError
+from gate.errors import DeviceError, ProtocolError, WorkerError
+from gate.run.capacity import lanes_for, visible_gpus
 from gate.run.frames import Channel, ChannelClosed, Frame
 from gate.run.pool import KernelWorker, start_workers
 from gate.run.protocol import LoadRequest, RunRequest
-from gate.run.remote import hung_up
+from gate.run.remote import MAX_LANES, hung_up
+from gate.run.serving import ServerInfo, WorkerStart
 from gate.run.settings import WorkerSettings
 
-MAX_CONNECTIONS = 64
-"""Workers that one server starts at most."""
+OWN_USER_ONLY = 0o600
+"""Mode of the socket unless said otherwise."""
 
 
-def serve(path: str, device: str) -> None:
-    """Listen on a Unix socket that only this user may open, until SIGTERM or SIGINT."""
-    listener = _listen(path)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(0))
-    places = threading.BoundedSemaphore(MAX_CONNECTIONS)
-    try:
-        while True:
-            peer, _ = listener.accept()
-            places.acquire()
-            threading.Thread(target=_connection, args=(peer, device, places), daemon=True).start()
-    finally:
-        listener.close()
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What one server gives to every worker that it starts."""
+
+    device: str
+    """`cuda` or `interpreter`."""
+    gpus: tuple[str, ...]
+    """Ids that workers are dealt over in turn."""
+    cache: str
+    """Folder of the Triton cache that they share."""
+    places: threading.BoundedSemaphore
+    """Taken by each connection while it lasts."""
 
 
-def _listen(path: str) -> socket.socket:
-    """Return a listening socket; its path appears once it listens, and for this user only."""
+def serve(path: str, device: str, mode: int = OWN_USER_ONLY) -> None:
+    """Listen on a Unix socket until SIGTERM or SIGINT.
+
+    mode  permissions of the socket: who may write to it may run workers
+    """
+    listener = _listen(path, mode)
+    for end in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(end, lambda *_: sys.exit(0))
+    number = 0
+    with tempfile.TemporaryDirectory(
+        prefix="kernel-gate-triton-", ignore_cleanup_errors=True
+    ) as cache:
+        served = Served(
+            device=device, gpus=visible_gpus() if device == "cuda" else (), cache=cache,
+            places=threading.BoundedSemaphore(MAX_LANES),
+        )  # fmt: skip
+        try:
+            while True:
+                peer, _ = listener.accept()
+                served.places.acquire()
+                threading.Thread(
+                    target=_connection, args=(peer, served, number), daemon=True
+                ).start()
+                number += 1
+        finally:
+            listener.close()
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def _listen(path: str, mode: int) -> socket.socket:
+    """Return a listening socket; its path appears once it listens and has its mode."""
     unready = f"{path}.{os.getpid()}"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
@@ -52,17 +84,21 @@ def _listen(path: str) -> socket.socket:
         listener.bind(unready)
     finally:
         os.umask(before)
-    listener.listen(MAX_CONNECTIONS)
+    os.chmod(unready, mode)
+    listener.listen(MAX_LANES)
     os.replace(unready, path)
     return listener
 
 
-def _connection(peer: socket.socket, device: str, places: threading.BoundedSemaphore) -> None:
+def _connection(peer: socket.socket, served: Served, number: int) -> None:
     fd = peer.detach()
     channel = Channel(fd, fd)
     worker: KernelWorker | None = None
     try:
-        worker = start_workers(WorkerSettings(device=device), 1)[0]
+        lanes = min(MAX_LANES, lanes_for(served.device, len(served.gpus)))
+        channel.send(Frame(message=ServerInfo(device=served.device, lanes=lanes)))
+        settings = _settings(served, channel.receive(max_blobs=0).message)
+        worker = start_workers(settings, 1, number)[0]
         channel.send(Frame(message=worker.info))
         while True:
             frame = channel.receive()
@@ -70,14 +106,23 @@ def _connection(peer: socket.socket, device: str, places: threading.BoundedSemap
             reply = _relay(worker, frame.message)
             done.set()
             channel.send(Frame(message=reply, nonce=frame.nonce))
-    except (ChannelClosed, ProtocolError, WorkerError, OSError) as problem:
+    except (ChannelClosed, ProtocolError, WorkerError, DeviceError, OSError) as problem:
         if not isinstance(problem, ChannelClosed):
             print(f"kernel-gate worker server: {problem}", file=sys.stderr, flush=True)  # noqa: T201
     finally:
         if worker is not None:
             worker.close()
         channel.close()
-        places.release()
+        served.places.release()
+
+
+def _settings(served: Served, wanted: Any) -> WorkerSettings:
+    if not isinstance(wanted, WorkerStart):
+        raise ProtocolError(f"a connection starts with WorkerStart, not {type(wanted).__name__}")
+    return WorkerSettings(
+        device=served.device, gpus=served.gpus, triton_cache=served.cache, env=wanted.env,
+        memory_mib=wanted.memory_mib, reply_bytes=wanted.reply_bytes, memcheck=wanted.memcheck,
+    )  # fmt: skip
 
 
 def _relay(worker: KernelWorker, message: Any) -> Any:

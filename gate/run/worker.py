@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
         # The server is a supervisor: it starts workers and never runs code of the change itself.
         from gate.run.server import serve  # noqa: PLC0415
 
-        serve(options.socket, options.device)
+        serve(options.socket, options.device, options.socket_mode)
         return
     read_fd, write_fd = (int(fd) for fd in options.fd.split(","))
     for fd in (read_fd, write_fd):
@@ -54,11 +54,23 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--fd", help="descriptors to read and write, `R,W`")
     where.add_argument("--socket", help="path of a Unix socket to serve workers on")
+    parser.add_argument(
+        "--socket-mode", type=_mode, default=0o600, metavar="OCTAL",
+        help="permissions of the socket (default: 600); who may write to it may run workers",
+    )  # fmt: skip
     parser.add_argument("--role", choices=("kernel", "reference"), default="kernel")
     parser.add_argument("--device", choices=DEVICES, default="interpreter")
     parser.add_argument("--supervisor", type=int, default=0)
     parser.add_argument("--reply-bytes", type=int, default=2**31)
     return parser.parse_args(arguments)
+
+
+def _mode(text: str) -> int:
+    """Return permissions from octal digits; argparse reports what is none."""
+    value = int(text, 8)
+    if not 0o600 <= value <= 0o777:
+        raise ValueError(text)
+    return value
 
 
 def _loop(channel: Channel, answer: Answer) -> None:

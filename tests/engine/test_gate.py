@@ -257,9 +257,8 @@ def test_ctrl_c_leaves_a_partial_report_and_no_process(blocked: Run, tmp_path: P
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
-        if "ops on interpreter" in line:
+        if " of 3000 cases" in line:
             break
-    time.sleep(6)
     workers = _descendants(process.pid)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -308,3 +307,26 @@ def test_a_kernel_that_is_named_and_not_there_is_no_pass(tmp_path: Path, capsys)
     )  # fmt: skip
     assert code == ExitCode.USAGE
     assert "did you mean ops/softmax.py::softmax_kernel" in capsys.readouterr().err
+
+
+def test_a_run_on_the_workers_of_a_server_finds_what_one_on_its_own_workers_finds(
+    blocked: Run, tmp_path: Path
+):
+    path = tmp_path / "worker.sock"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gate.run.worker", "--socket", str(path)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
+    )
+    try:
+        end = time.monotonic() + 20
+        while not path.exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        run = run_gate(
+            blocked.repo, blocked.base, blocked.head, tmp_path / "r", "--worker-socket", str(path)
+        )
+    finally:
+        server.terminate()
+        server.wait(20)
+    assert run.code == ExitCode.BLOCKED
+    found, wanted = (each.result.ops[0].findings for each in (run, blocked))
+    assert [(f.case, f.outputs) for f in found] == [(f.case, f.outputs) for f in wanted]

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gate.run.capacity import visible_gpus
 from gate.run.fences import _MACHINES, _filter
-from gate.run.pool import visible_gpus, worker_environment
+from gate.run.pool import worker_environment
 from gate.run.settings import WorkerSettings
 
 ALLOW, DENY = 0x7FFF0000, 0x00050001
