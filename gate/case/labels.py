@@ -93,8 +93,8 @@ def _layout_label(factor: Factor, tensors: Mapping[str, TensorChoice]) -> str:
         return "contiguous"
     if len(odd) == 1:
         ((name, layout),) = odd.items()
-        return f"{name}:{layout}"
-    kinds = set(odd.values())
+        return f"{name}:{'row_gap' if layout.startswith('row_gap') else layout}"
+    kinds = {"row_gap" if one.startswith("row_gap") else one for one in odd.values()}
     word = kinds.pop() if len(kinds) == 1 else "different"
     return f"all:{word}" if word in plain else "all:different"
 

@@ -78,6 +78,10 @@ OPENERS = (
         why="a needle at a tile's edge", sizes="past", fill="needle_edge", special=True, dtype=2
     ),
     Opener(why="empty sizes", sizes="zero"),
+    Opener(why="a row of zeros", sizes="past", fill="zeros_row", special=True),
+    Opener(
+        why="far from zero for their spread", sizes="prime", fill="shifted(100)", special=True
+    ),
     Opener(why="sparse NaN", sizes="prime", fill="nan", special=True, dtype=0),
 )  # fmt: skip
 """In order: the likeliest to fail first."""
@@ -242,12 +246,13 @@ class Sizer:
         values = sorted(level.value for level in factor.levels)
         if kind == "zero":
             return values[0] if values[0] == 0 else values[turn % len(values)]
-        if kind == "tiny":
-            return next((v for v in values if v > 0), values[0])
+        listed = self.frame.dims[factor.name].kind is DimKind.CHOICES
+        if kind == "tiny":  # a block, a page or a kernel width that is larger than everything else
+            return values[-1] if listed else next((v for v in values if v > 0), values[0])
         # A dim whose smallest extent is over its share still crosses a tile above it.
         reach = max(cap, _REACH * values[0])
         fitting = [v for v in values if 0 < v <= reach] or values[:1]
-        if self.frame.dims[factor.name].kind is DimKind.CHOICES:
+        if listed:
             return fitting[-1 - turn % len(fitting)]
         wanted = [v for v in fitting if self._is(kind, v)]
         if wanted:

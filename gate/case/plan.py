@@ -91,7 +91,7 @@ def make_plan(
     planner.openers(FIRST)
     planner.points()
     planner.openers(None)
-    planner.probes(far and device == "cuda")
+    planner.probes(far)
     planner.pairs_stage()
     planner.random_stage()
     if cases > 0 and not planner.found:

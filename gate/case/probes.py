@@ -24,12 +24,14 @@ from gate.case.possible import affordable
 from gate.case.special import is_sixteen_bit
 from gate.case.text import parse_case
 from gate.case.wish import Wish, grant
+from gate.dtypes import DTYPES
 from gate.errors import CaseTextError, Problem, SchemaError
 
 POINT_ELEMENTS = 1 << 28
 """Elements of a case that the schema itself asks for, at most."""
-LONG = {"interpreter": 4097, "cuda": 65537}
-"""Length of the long 16-bit case: one past a power of two, far past what 8 bits can count."""
+LONG = {"interpreter": 16385, "cuda": 131073}
+"""Length of the long 16-bit case: one past a power of two, and so far past what 8 bits can count
+that sixteen bfloat16 accumulators side by side stop growing."""
 
 
 def schema_cases(frame: Frame, limits: Limits, dice: Dice) -> Iterator[tuple[str, Case]]:
@@ -101,7 +103,7 @@ def _long(
         if factor.kind == "dtype":
             small = [lv.value for lv in factor.levels if is_sixteen_bit(lv.value)]
             if small:
-                narrow[factor.name] = small[0]
+                narrow[factor.name] = min(small, key=lambda name: DTYPES[name].precision)
     if not narrow or not float_args(frame):
         return
     inner = frame.axes.inner | frame.axes.reduced_dims
@@ -157,7 +159,7 @@ def far_wishes(
         for factor in factors
         if factor.kind == "dtype"
     }
-    values = {**sizer.sizes("tiny", 0), **{k: v for k, v in narrow.items() if v}}
+    values = {**sizer.sizes("past", 0), **{k: v for k, v in narrow.items() if v}}
     for arg in frame.tensors:
         if arg.make is not None or not arg.shape or not fits_far_rows(arg, (3,) * len(arg.shape)):
             continue

@@ -14,7 +14,7 @@ from gate.schema.model import Domain, TensorArg
 
 EDGE = "needle_edge"
 """The wish for a needle at a tile's edge."""
-_FLOAT_FIRST = ("negative", "ramp", "large", "cancellation")
+_FLOAT_FIRST = ("negative", "ramp", "large", "shifted(100)", "cancellation")
 _FLOAT_LATER = ("zeros_row", "ties", "constant", "pit", "subnormal_row", "specials")
 _NONFINITE = ("neginf_but_last", "nan", "inf", "neginf_row")
 _DEFAULT_TILES = (16, 32, 64, 128, 256, 512, 1024)
@@ -122,5 +122,5 @@ def _int_fills(arg: TensorArg) -> list[str]:
 
 
 def is_sixteen_bit(dtype: str) -> bool:
-    """Return whether a dtype is a float of 16 bits or fewer."""
-    return DTYPES[dtype].is_float and DTYPES[dtype].bits <= 16
+    """Return whether a dtype is a float of 16 bits."""
+    return DTYPES[dtype].is_float and DTYPES[dtype].bits == 16

@@ -14,7 +14,7 @@ from gate.case.draw import Dice, bend, random_list, roll
 from gate.case.fills import base_fill
 from gate.case.fit import fitted
 from gate.case.frame import Frame, Options, Pick, Picked
-from gate.case.layouts import layouts_for
+from gate.case.layouts import ROW_GAP, layouts_for
 from gate.case.limits import Limits
 from gate.case.model import Case, TensorChoice
 from gate.case.sketch import Sketch, to_case
@@ -114,6 +114,8 @@ def _layout(frame: Frame, wish: Wish, arg: TensorArg, shape: tuple[int, ...], in
     if layout == "different":
         possible = layouts_for(arg, shape, "", frame.tensor_names)
         return possible[(index + 1) % len(possible)]
+    if layout == "row_gap" and not name and index:
+        return f"row_gap({ROW_GAP + 2 * index})"  # equal gaps would hide a stride of another arg
     return layout if name in ("", arg.name) else "contiguous"
 
 
