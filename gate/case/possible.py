@@ -11,6 +11,7 @@ from gate.case.factor import Factor, Level
 from gate.case.frame import UNKNOWN, Frame, Options, Picked, plain
 from gate.case.limits import Limits, over
 from gate.case.model import DtypeScalar
+from gate.case.openers import extent_of
 from gate.case.roomy import smallest
 from gate.case.sketch import sketch
 from gate.errors import CaseTextError
@@ -33,8 +34,14 @@ def drop_impossible(frame: Frame, pairs: Pairs, limits: Limits) -> None:
         if not fits:
             pairs.drop_level(number)
     for left, right in itertools.combinations(sizes, 2):
-        for a, b in itertools.product(pairs.ids[left], pairs.ids[right]):
-            if alone[a] and alone[b] and not _both_fit(frame, pairs, a, b, limits):
+        descending = sorted(
+            (b for b in pairs.ids[right] if alone[b]),
+            key=lambda number: -extent_of(pairs.levels[number][1].value),
+        )
+        for a in (number for number in pairs.ids[left] if alone[number]):
+            for b in descending:
+                if _both_fit(frame, pairs, a, b, limits):
+                    break  # and so does every smaller one
                 pairs.drop(a, b)
 
 
