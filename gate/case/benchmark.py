@@ -21,7 +21,7 @@ from gate.case.frame import (
 )
 from gate.case.layouts import plain_layout
 from gate.case.model import Case, TensorChoice
-from gate.case.points import assigned
+from gate.case.points import assigned, refused_choice, tensor_choices
 from gate.case.sketch import check, sketch, to_case
 from gate.case.text import SEED_LIMIT
 from gate.errors import CaseTextError, Problem, SchemaError
@@ -37,9 +37,10 @@ FLAT_EXTENT = 64
 def benchmark_case(schema: OpSchema, draw: int = 0, fill: str = "uniform01") -> Case:
     """Return the case of one draw at the schema's benchmark point, every tensor contiguous.
 
-    What the point leaves open is the largest power of two up to 256 of a range, the first of a
-    list, the lower end of a scalar's range, and present for an optional tensor (absent where
-    `where` does not let them all be present).
+    A tensor has the fill, or layout and fill, that the point gives it. What the point leaves open
+    is the largest power of two up to 256 of a range, the first of a list, the lower end of a
+    scalar's range, and present for an optional tensor (absent where `where` does not let them all
+    be present).
 
     draw  number of the draw: another seed, the same sizes
     fill  the fill of float tensors without bounds of another kind: `uniform01` as KernelBench
@@ -75,20 +76,27 @@ def _at(frame: Frame, values: Mapping[str, Any], draw: int, fill: str) -> Case:
             return values[name] is not None
         return _exact(frame.schema, name, values[name], options, optional)
 
+    written = tensor_choices(frame, values, "$.benchmark")
+
     def choose(arg: TensorArg, shape: tuple[int, ...], dtype: str) -> TensorChoice:
         kind = fill_kind(arg.values.domain, dtype)
         chosen = fill if kind is FillKind.FLOAT and is_drawn(arg) else base_fill(kind)
+        layout = plain_layout(arg, len(shape))
+        if arg.name in written:
+            layout, chosen = written[arg.name]
         count = None
         if arg.list_lo is not None and arg.list_hi is not None:
             count = min(max(arg.list_lo, 2), arg.list_hi)
         vary = tuple((name, (draft.env[name],) * (count or 0)) for name in arg.vary)
-        layout = plain_layout(arg, len(shape))
         return TensorChoice(layout=layout, fill=chosen, count=count, vary=vary)
 
     draft = sketch(frame, pick)
     check(draft)
     case = to_case(draft, choose, Seed(draw).child("benchmark").below(SEED_LIMIT))
     bind(frame.schema, case, frame)
+    refused = refused_choice(case, written)
+    if refused:
+        raise _wrong(frame.schema, refused)
     return case
 
 

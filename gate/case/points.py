@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gate.case.fills import SIMPLICITY
 from gate.case.frame import Frame
 from gate.case.layouts import NAMES as LAYOUTS
-from gate.case.model import DtypeScalar
+from gate.case.model import Case, DtypeScalar, TensorChoice
 from gate.case.wish import Wish
 from gate.errors import Problem, SchemaError, did_you_mean
 from gate.schema.model import Assignment, ScalarArg, TensorArg
@@ -58,14 +59,46 @@ def point_wish(frame: Frame, assignment: Assignment, path: str) -> Wish:
         SchemaError  a name is no drawn variable, or a tensor's text is no layout or fill
     """
     values = assigned(frame, assignment, path)
-    tensors = {arg.name for arg in frame.drawn_args if isinstance(arg, TensorArg)}
-    choices: dict[str, tuple[str, str]] = {}
-    for name in tensors & values.keys():
-        text = values[name]
-        if text is not None:
-            choices[name] = _layout_and_fill(frame, name, str(text), path)
-        values[name] = text is not None
+    choices = tensor_choices(frame, values, path)
+    absent = [name for name in _tensors(frame) if name in values and name not in choices]
+    values |= dict.fromkeys(choices, True) | dict.fromkeys(absent, False)
     return Wish(values=values, pinned=frozenset(frame.drawn_dims) & values.keys(), choices=choices)
+
+
+def tensor_choices(
+    frame: Frame, values: Mapping[str, Any], path: str
+) -> dict[str, tuple[str, str]]:
+    """Return arg -> (layout, fill) for the tensors that an assignment gives a text.
+
+    values  what `assigned` returned
+    path    JSON path of the assignment, for messages
+
+    Raises
+        SchemaError  a text is no layout or fill
+    """
+    return {
+        name: _layout_and_fill(frame, name, str(values[name]), path)
+        for name in _tensors(frame)
+        if values.get(name) is not None
+    }
+
+
+def refused_choice(case: Case, written: Mapping[str, tuple[str, str]]) -> str:
+    """Return which tensor of a case has not the layout and fill that a point gives it, in words;
+    empty when all have them. A plain layout is what `contiguous` stands for."""
+    for name, (layout, fill) in written.items():
+        held = case.choice(name)
+        if not isinstance(held, TensorChoice):
+            return f"{name} is not passed, so that it cannot have the fill `{fill}`"
+        if held.fill != fill:
+            return f"{name} cannot have the fill `{fill}`; its values allow `{held.fill}`"
+        if layout not in ("contiguous", held.layout):
+            return f"{name} cannot have the layout `{layout}` here"
+    return ""
+
+
+def _tensors(frame: Frame) -> list[str]:
+    return [arg.name for arg in frame.drawn_args if isinstance(arg, TensorArg)]
 
 
 def _layout_and_fill(frame: Frame, name: str, text: str, path: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from gate.case.layouts import fits_far_rows
 from gate.case.limits import Limits
 from gate.case.model import Case, TensorChoice
 from gate.case.openers import Sizer, float_args
-from gate.case.points import point_wish
+from gate.case.points import point_wish, refused_choice
 from gate.case.possible import affordable
 from gate.case.special import is_sixteen_bit
 from gate.case.text import parse_case
@@ -71,6 +71,8 @@ def _point(frame: Frame, wish: Wish, limits: Limits, dice: Dice, path: str) -> C
 
 def _holds(case: Case, wish: Wish) -> bool:
     """Return whether a case has the very values that its schema asks for."""
+    if refused_choice(case, wish.choices):
+        return False
     held: dict[str, Any] = {**dict(case.dims), **dict(case.dtypes), **dict(case.args)}
     for name, value in wish.values.items():
         if isinstance(held[name], TensorChoice) or (value is False and held[name] is None):

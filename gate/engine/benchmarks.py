@@ -15,6 +15,7 @@ from gate.errors import CaseTextError, SchemaError, WorkerError
 from gate.judge.benchmarks import ORACLES, BenchmarkOracle, Draw
 from gate.judge.model import BenchmarkVerdict
 from gate.judge.oracle import ReferenceFault
+from gate.judge.outputs import given_values
 from gate.run.protocol import Mode, Observation, Outcome
 
 PLAIN = Variant(guard="zero", poison=0, order="forward", calls=1)
@@ -67,8 +68,10 @@ def _draw(task: OpTask, case: Case, lane: Lane, settings: RunSettings) -> Draw:
 
 
 def _expected(prepared: Prepared, seen: Observation) -> tuple[Array | None, ...]:
-    """The answer that a benchmark compares with: torch in the inputs' own dtypes."""
-    values = prepared.oracle.values(Mode.NATIVE)
+    """The answer that a benchmark compares with: torch in the inputs' own dtypes, told the
+    kernel's own value of every return that the reference is given."""
+    given = given_values(prepared.bound.schema, seen)
+    values = prepared.oracle.values(Mode.NATIVE, given=given or None)
     facts = [fact for fact in seen.outputs if not fact.is_none]
     flat = [value for value in values if value is not None]
     return tuple(_as_dtype(v, f.dtype) for v, f in zip(flat, facts, strict=False))

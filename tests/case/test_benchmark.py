@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,3 +107,35 @@ def test_the_dim_group_is_flat_or_square() -> None:
 def test_the_corpus_has_benchmark_points(path: Path) -> None:
     for one in load_text(path.read_bytes(), path.name):
         bind(one, benchmark_case(one))
+
+
+def test_a_tensor_of_the_point_has_the_fill_that_it_names() -> None:
+    one = schema(
+        dims=(dim("B", "1..8"),),
+        args=(
+            tensor("lens", "B", "int32", values=values("1..96")),
+            tensor("x", "B", layouts="any"),
+        ),
+        benchmark=(("lens", "max"), ("x", "offset(1)/ramp")),
+    )
+    case = benchmark_case(one)
+    assert case.choice("lens") == TensorChoice(layout="contiguous", fill="max")
+    assert case.choice("x") == TensorChoice(layout="offset(1)", fill="ramp")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("needle_last", "lens cannot have the fill `needle_last`; its values allow `uniform`"),
+        ("transposed/max", "lens cannot have the layout `transposed` here"),
+        ("maxx", "there is no fill `maxx` (did you mean max?)"),
+    ],
+)
+def test_a_fill_or_layout_that_a_tensor_cannot_have_is_an_error(text: str, message: str) -> None:
+    one = schema(
+        dims=(dim("B", "1..8"),),
+        args=(tensor("lens", "B", "int32", values=values("1..96")),),
+        benchmark=(("lens", text),),
+    )
+    with pytest.raises(SchemaError, match=re.escape(message)):
+        benchmark_case(one)

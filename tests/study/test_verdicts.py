@@ -112,3 +112,12 @@ def test_a_control_is_clean_and_its_bug_an_illusion_that_kernelbench_passes() ->
     assert bug.smallest.startswith("leaky_relu_buggy[M=1 N=")
     assert {b.oracle: b.passed for b in bug.benchmarks}["KernelBench"] is True
     assert made.as_expected
+
+
+@pytest.mark.triton
+def test_benchmarks_run_on_ops_whose_reference_is_given_a_return() -> None:
+    settings = RunSettings(device="interpreter", cases=1, jobs=1)
+    (row,) = run_verdicts(CORPUS, settings, ("quantize_rows",), part="field").rows
+    assert {b.oracle: b.passed for b in row.benchmarks} == {
+        "KernelBench": True, "TritonBench": True, "GEAK": True,
+    }  # fmt: skip
