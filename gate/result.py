@@ -178,6 +178,27 @@ class KernelReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """Where the time of a run went once its workers were up.
+
+    All lanes together had `lanes * run_seconds`; what the phases do not account for was waited.
+    """
+
+    lanes: int = 0
+    """Lanes: each runs one case at a time; 0 when no worker was started."""
+    start_seconds: float = 0.0
+    """Until every worker was up."""
+    run_seconds: float = 0.0
+    """Wall time from then on."""
+    kernel_runs: int = 0
+    """Requests to kernel workers: the plan's cases, shrinking, diagnosis, benchmarks."""
+    phases: tuple[tuple[str, float], ...] = ()
+    """Phase -> seconds, added up over the lanes: `kernel`, `compile`, `reference` (the work),
+    `worker` (tensors laid out, guards compared, messages), `inputs`, `judge`, `other`; `plan` and
+    `explain` are spent beside the lanes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
     """Where, with what and on what a run was made."""
 
@@ -199,6 +220,8 @@ class RunInfo:
     """What stood around the workers."""
     seconds: float = 0.0
     """Wall time of the run."""
+    timings: Timings = Timings()
+    """Where it went."""
     budget_cases: int = 0
     """Cases an op."""
     budget_seconds: float = 0.0

@@ -11,6 +11,7 @@ from gate.case.bound import BoundCase
 from gate.case.inputs import Inputs, build_inputs
 from gate.case.model import Case
 from gate.case.text import format_case
+from gate.engine.clock import COMPILE, INPUTS, JUDGE, KERNEL, REFERENCE, WORKER
 from gate.engine.context import CaseRecord, case_variables, output_digests
 from gate.engine.lanes import Lane
 from gate.engine.oracle import CaseOracle
@@ -78,16 +79,21 @@ def prepare(task: OpTask, case: Case, lane: Lane) -> Prepared:
         CaseTextError  the case does not fit the schema
         WorkerError    a `make` failed
     """
+    with lane.clock.phase(INPUTS):
+        return _prepare(task, case, lane)
+
+
+def _prepare(task: OpTask, case: Case, lane: Lane) -> Prepared:
     bound = bind(task.schema, case)
     variables = case_variables(bound.dims, bound.dtypes)
 
     def make(name: str, rule: Call | Expr, values: Mapping[str, Any], dtype: str) -> Any:
-        reply = lane.reference.make(
-            MakeRequest(
-                root=task.trusted_root, pythonpath=task.pythonpath, make=rule.text,
-                inputs=dict(values), variables=variables, dtype=dtype,
-            )
+        request = MakeRequest(
+            root=task.trusted_root, pythonpath=task.pythonpath, make=rule.text,
+            inputs=dict(values), variables=variables, dtype=dtype,
         )  # fmt: skip
+        with lane.clock.phase(REFERENCE):
+            reply = lane.reference.make(request)
         if reply.error is not None:
             where = f"{task.schema.file}:{rule.line}"
             raise WorkerError(
@@ -97,7 +103,9 @@ def prepare(task: OpTask, case: Case, lane: Lane) -> Prepared:
         return reply.values[0]
 
     inputs = build_inputs(bound, make=make)
-    oracle = CaseOracle(task, bound, inputs.values, lane.reference, lane.cache)
+    oracle = CaseOracle(
+        task, bound, inputs.values, worker=lane.reference, cache=lane.cache, clock=lane.clock
+    )
     return Prepared(bound=bound, inputs=inputs, oracle=oracle)
 
 
@@ -110,8 +118,19 @@ def observe(
     root: str = "",
 ) -> Observation:
     """Call the kernel once on a prepared case."""
+    with lane.clock.phase(WORKER):
+        request = _request(task, prepared, settings, variant, root)
+        seen = lane.kernel.run(request)
+    lane.clock.move(WORKER, KERNEL, seen.kernel_seconds - seen.compile_seconds)
+    lane.clock.move(WORKER, COMPILE, seen.compile_seconds)
+    return seen
+
+
+def _request(
+    task: OpTask, prepared: Prepared, settings: RunSettings, variant: Variant, root: str
+) -> RunRequest:
     bound = prepared.bound
-    request = RunRequest(
+    return RunRequest(
         load=LoadRequest(
             root=root or task.root,
             pythonpath=task.pythonpath,
@@ -129,7 +148,6 @@ def observe(
         checks=settings.checks,
         seconds=settings.case_seconds,
     )
-    return lane.kernel.run(request)
 
 
 def run_case(
@@ -160,7 +178,7 @@ def run_case(
             case=case, text=format_case(case), observation=_nothing(), judgement=judgement
         )
     observation = observe(task, prepared, lane, settings, chosen, root)
-    judgement = _judge(task, prepared, observation, settings)
+    judgement = _judge(task, prepared, observation, settings, lane)
     if variant is None and _value_failure(judgement):
         judgement = _blame_outside(task, prepared, lane, settings, chosen, judgement, root)
     kept = observation if keep_data else _without_data(observation)
@@ -175,10 +193,11 @@ def run_case(
 
 
 def _judge(
-    task: OpTask, prepared: Prepared, observation: Observation, settings: RunSettings
+    task: OpTask, prepared: Prepared, observation: Observation, settings: RunSettings, lane: Lane
 ) -> CaseJudgement:
     rules = JudgeSettings(kernels=task.kernels, device=settings.device)
-    return judge_case(prepared.bound, prepared.inputs, observation, prepared.oracle, rules)
+    with lane.clock.phase(JUDGE):
+        return judge_case(prepared.bound, prepared.inputs, observation, prepared.oracle, rules)
 
 
 def _value_failure(judgement: CaseJudgement) -> bool:
@@ -201,7 +220,7 @@ def _blame_outside(
             continue
         other = replace(variant, guard=guard, calls=1)
         again = _judge(
-            task, prepared, observe(task, prepared, lane, settings, other, root), settings
+            task, prepared, observe(task, prepared, lane, settings, other, root), settings, lane
         )
         if again.status is CaseStatus.PASS:
             return _as_outside_read(judgement, variant.guard, guard)

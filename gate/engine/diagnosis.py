@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from gate.case.model import Case
 from gate.case.text import format_case
 from gate.engine.cases import run_case
+from gate.engine.clock import EXPLAIN
 from gate.engine.context import CaseRecord
 from gate.engine.lanes import Crew
 from gate.engine.neighbours import affordable, alike, neighbours
@@ -47,7 +48,8 @@ def diagnose_finding(
         beside = neighbours(task.schema, smallest.case, tiles, settings.diagnose_runs // 2)
         judged = hunt.run(judged, beside)
         judged = hunt.ask(judged, tiles)
-    return _explain(task, failure, judged, smallest, tiles)
+    with crew.clock.phase(EXPLAIN):
+        return _explain(task, failure, judged, smallest, tiles)
 
 
 def _explain(
@@ -106,7 +108,8 @@ class _Hunt:
     def ask(self, judged: list[JudgedCase], tiles: tuple[int, ...]) -> list[JudgedCase]:
         """Return `judged` with cases that tell rival conditions apart."""
         while self.left > 0 and time.monotonic() < self.end:
-            wanted = ask(self.task.schema, judged, tiles=tiles, count=min(ROUND, self.left))
+            with self.crew.clock.phase(EXPLAIN):
+                wanted = ask(self.task.schema, judged, tiles=tiles, count=min(ROUND, self.left))
             cheap = [case for case in wanted if affordable(self.smallest, case)]
             before = len(judged)
             judged = self.run(judged, cheap)

@@ -7,12 +7,15 @@ crew, so that one op uses every lane and many ops share them.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from gate.engine.clock import OTHER, WORKER, Clock
 from gate.engine.oracle import ReferenceCache
+from gate.result import Timings
 from gate.run.pool import (
     KernelWorker,
     ReferenceWorker,
@@ -36,6 +39,8 @@ class Lane:
     """Runs references, out of the kernels' reach."""
     cache: ReferenceCache
     """Shared by all lanes."""
+    clock: Clock
+    """Where the run's time goes; shared by all lanes."""
     busy: threading.Lock = field(default_factory=threading.Lock)
     """Held while a job runs; a second user is a defect."""
 
@@ -45,6 +50,8 @@ class Crew:
 
     def __init__(self, settings: WorkerSettings, count: int) -> None:
         cache = ReferenceCache()
+        self.clock = Clock()
+        started = time.monotonic()
         with ThreadPoolExecutor(2, thread_name_prefix="start") as starter:
             references = starter.submit(start_references, settings, count)
             try:
@@ -56,9 +63,11 @@ class Crew:
                     worker.close()
                 raise failed
         self.lanes = [
-            Lane(kernel, reference, cache)
+            Lane(kernel, reference, cache, self.clock)
             for kernel, reference in zip(kernels, references.result(), strict=True)
         ]
+        self._up = time.monotonic()
+        self._start_seconds = self._up - started
         self._local = threading.local()
         self._free = list(self.lanes)
         self._lock = threading.Lock()
@@ -73,12 +82,22 @@ class Crew:
         """The first kernel worker's greeting."""
         return self.lanes[0].kernel.info
 
+    def timings(self) -> Timings:
+        """Return where the time went since the workers were up."""
+        return Timings(
+            lanes=len(self.lanes),
+            start_seconds=round(self._start_seconds, 3),
+            run_seconds=round(time.monotonic() - self._up, 3),
+            kernel_runs=self.clock.entered(WORKER),
+            phases=tuple((name, round(s, 3)) for name, s in self.clock.seconds().items()),
+        )
+
     def submit(self, job: Callable[[Lane], T]) -> Future[T]:
         """Run a job on the next free lane."""
 
         def run() -> T:
             lane: Lane = self._local.lane
-            with lane.busy:
+            with lane.busy, self.clock.phase(OTHER):
                 return job(lane)
 
         return self._pool.submit(run)

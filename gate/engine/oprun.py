@@ -12,6 +12,7 @@ from gate.case.plan import Plan, make_plan
 from gate.case.text import format_case
 from gate.engine.benchmarks import run_benchmarks
 from gate.engine.cases import prepare, run_case
+from gate.engine.clock import JUDGE, PLAN
 from gate.engine.context import CaseRecord
 from gate.engine.findings import make_findings
 from gate.engine.lanes import Crew, Lane
@@ -67,13 +68,14 @@ class OpRun:
         return self._report(plan, check, started)
 
     def _plan(self, tiles: tuple[int, ...]) -> Plan:
-        return make_plan(
-            self.task.schema,
-            tiles=tiles,
-            seed=self.settings.seed,
-            cases=self.settings.cases_of(self.task.schema.op),
-            device=self.settings.device,
-        )
+        with self.crew.clock.phase(PLAN):
+            return make_plan(
+                self.task.schema,
+                tiles=tiles,
+                seed=self.settings.seed,
+                cases=self.settings.cases_of(self.task.schema.op),
+                device=self.settings.device,
+            )
 
     def _self_check(self, plan: Plan) -> SelfCheck:
         """Prove the schema on the first cases of the plan; a proof needs no kernel."""
@@ -82,7 +84,8 @@ class OpRun:
         def prove(lane: Lane, case: Case) -> SelfCheck:
             try:
                 ready = prepare(self.task, case, lane)
-                return self_check(ready.bound, ready.inputs, ready.oracle)
+                with lane.clock.phase(JUDGE):
+                    return self_check(ready.bound, ready.inputs, ready.oracle)
             except WorkerError as problem:
                 return SelfCheck.failed(problem.message)
             except ReferenceFault as fault:

@@ -16,6 +16,7 @@ import numpy as np
 
 from gate.case.bound import BoundCase
 from gate.case.model import DtypeScalar
+from gate.engine.clock import REFERENCE, Clock
 from gate.engine.context import case_variables
 from gate.engine.task import OpTask
 from gate.judge.oracle import ReferenceFault, by_name
@@ -67,14 +68,17 @@ class CaseOracle:
         task: OpTask,
         bound: BoundCase,
         inputs: Mapping[str, Any],
+        *,
         worker: ReferenceWorker,
         cache: ReferenceCache,
+        clock: Clock,
     ) -> None:
         self._task = task
         self._bound = bound
         self._inputs = inputs
         self._worker = worker
         self._cache = cache
+        self._clock = clock
         self._own_digest = inputs_digest(inputs)
 
     def values(
@@ -107,20 +111,20 @@ class CaseOracle:
         )
         reply = self._cache.get(key)
         if reply is None:
-            reply = self._worker.evaluate(
-                ReferenceRequest(
-                    root=self._task.trusted_root,
-                    pythonpath=self._task.pythonpath,
-                    reference=schema.reference.text,
-                    arg_order=tuple(arg.name for arg in schema.args),
-                    inputs=seen,
-                    variables=variables,
-                    mode=mode,
-                    roundoff=roundoff,
-                    copies=SPREAD_COPIES,
-                    seed=self._bound.case.seed,
-                )
+            request = ReferenceRequest(
+                root=self._task.trusted_root,
+                pythonpath=self._task.pythonpath,
+                reference=schema.reference.text,
+                arg_order=tuple(arg.name for arg in schema.args),
+                inputs=seen,
+                variables=variables,
+                mode=mode,
+                roundoff=roundoff,
+                copies=SPREAD_COPIES,
+                seed=self._bound.case.seed,
             )
+            with self._clock.phase(REFERENCE):
+                reply = self._worker.evaluate(request)
             self._cache.put(key, reply)
         if reply.error is not None:
             raise ReferenceFault(reply.error)

@@ -19,7 +19,7 @@ from gate.engine.settings import Event, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.engine.verdicts import kernel_verdict
 from gate.judge.model import Verdict
-from gate.result import KernelReport, OpReport, Policy, RunInfo, RunResult
+from gate.result import KernelReport, OpReport, Policy, RunInfo, RunResult, Timings
 from gate.run.pool import WorkerSettings
 
 
@@ -51,8 +51,9 @@ def run_gate(
 def worker_settings(settings: RunSettings) -> WorkerSettings:
     """Return what the workers of a run are started with."""
     return WorkerSettings(
-        device=settings.device, env=settings.env, gpus=settings.gpus, socket=settings.worker_socket
-    )
+        device=settings.device, env=settings.env, gpus=settings.gpus, socket=settings.worker_socket,
+        triton_cache=settings.triton_cache,
+    )  # fmt: skip
 
 
 def open_folder(folder: str, settings: RunSettings) -> Path:
@@ -124,6 +125,7 @@ def _result(
         versions=worker.versions if worker else (),
         fences=worker.fences if worker else (),
         seconds=round(time.monotonic() - started, 3),
+        timings=crew.timings() if crew else Timings(),
         budget_cases=settings.case_budget,
         budget_seconds=settings.seconds,
     )

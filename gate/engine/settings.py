@@ -49,6 +49,8 @@ class RunSettings:
     """Ids of the GPUs that workers are spread over; empty: every visible one."""
     worker_socket: str = ""
     """Unix socket of a worker server that hosts the kernel workers; empty: processes of our own."""
+    triton_cache: str = ""
+    """Folder of compiled kernels that outlives the run; empty: one of the run's own."""
 
     def cases_of(self, op: str) -> int:
         """Return the cases of one op: its own budget, else that of every op."""

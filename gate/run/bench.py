@@ -68,6 +68,8 @@ class _Seen:
     """The tensors of the call."""
     faults: tuple[Fault, ...]
     """What the device saw."""
+    seconds: float = 0.0
+    """Inside the entry and the device's checks."""
 
 
 class _NotCalled(Exception):
@@ -180,15 +182,19 @@ class Bench:
         first = self._call(entry, request)
         changed = tuple(fact for slab in first.slabs for fact in touched(slab))
         facts, count = tuple(self.receipts.facts), self.receipts.count
+        inside = first.seconds
         differs: tuple[str, ...] = ()
         if first.outcome is Outcome.RETURNED:
             for _ in range(request.calls - 1):
-                differs = differs or _differences(first, self._call(entry, request))
+                again = self._call(entry, request)
+                inside += again.seconds
+                differs = differs or _differences(first, again)
         seen = Observation(
             outcome=first.outcome, error=first.error, outputs=first.outputs, launches=facts,
             launch_count=count, touched=changed,
             faults=(*self.receipts.faults, *first.faults)[:64], differs=differs,
             configs=self.device.configs(), seconds=round(time.monotonic() - started, 6),
+            kernel_seconds=round(inside, 6), compile_seconds=round(self.receipts.compiling, 6),
             device=self.device.kind,
             regions=_regions(first.slabs) if "memcheck" in request.checks else (),
         )  # fmt: skip
@@ -212,20 +218,26 @@ class Bench:
             fact = error_fact(problem.__cause__ or problem, self.root, "")
             return _Seen(Outcome.UNSUPPORTED, fact, (), (), ())
         rewind_generators()
+        started = time.perf_counter()
         self.device.begin(request, slabs)
-        error, outcome = None, Outcome.RETURNED
+        error, outcome, inside = None, Outcome.RETURNED, 0.0
         outputs: tuple[OutputFact, ...] = ()
         try:
             with poisoned_memory(request.poison):
                 returned = self._invoke(entry, args, kwargs, env)
                 self.device.finish()
+            inside = time.perf_counter() - started
             outputs = collect_outputs(returned, request.returns, slabs, self.reply_bytes)
         except BaseException as problem:  # noqa: BLE001 - the change's code may raise anything
+            inside = inside or time.perf_counter() - started
             outcome, error = self.device.failure(problem, self.root)
             outputs = ()
         if self.device.lost:
-            return _Seen(outcome, error, outputs, (), ())
-        return _Seen(outcome, error, outputs, tuple(slabs), self.device.end())
+            return _Seen(outcome, error, outputs, (), (), inside)
+        ended = time.perf_counter()
+        faults = self.device.end()
+        inside += time.perf_counter() - ended
+        return _Seen(outcome, error, outputs, tuple(slabs), faults, inside)
 
     def _arguments(
         self, entry: Entry, request: RunRequest, slabs: list[Slab]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -33,12 +34,14 @@ class Receipts:
         self.faults: list[Fault] = []
         self.configs = 0
         self.forced: int | None = None
+        self.compiling = 0.0
         self._failed: list[tuple[BaseException, str]] = []
 
     def begin(self, config: int | None) -> None:
         """Forget what was seen and set the config that is forced."""
         self.facts, self.count, self.faults, self.configs = [], 0, [], 0
         self.forced = config
+        self.compiling = 0.0
         self._failed = []
 
     def failed(self, error: BaseException) -> None:
@@ -199,6 +202,19 @@ def _noting(run: Callable[..., Any], receipts: Receipts) -> Callable[..., Any]:
     return noted
 
 
+def _timed(compile_one: Callable[..., Any], receipts: Receipts) -> Callable[..., Any]:
+    """Return a compile function whose seconds are added to the call's."""
+
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return compile_one(*args, **kwargs)
+        finally:
+            receipts.compiling += time.perf_counter() - started
+
+    return timed
+
+
 def watch_compiled(receipts: Receipts) -> None:
     """Record the launches of compiled kernels and let no autotuner measure.
 
@@ -253,6 +269,7 @@ def watch_compiled(receipts: Receipts) -> None:
         return [1.0 for _ in quantiles] if quantiles else 1.0
 
     JITFunction.run = _noting(run, receipts)
+    JITFunction._do_compile = _timed(JITFunction._do_compile, receipts)
     CompiledKernel.__getitem__ = item
     Autotuner.run = tune
     Autotuner.do_bench = property(lambda tuner: once, lambda tuner, value: None)

@@ -1,9 +1,6 @@
 """What crosses between the judge and its workers: data with declared sizes, never pickle.
 
-A frame is `KGF1`, a u32 length of the JSON head, a u64 length of all blobs (little-endian), the
-head (UTF-8 JSON object), the blobs. The head's `blobs` lists the bytes of each blob in order; a
-tensor in the head names its blob by index, its dtype and its shape, and the three must agree.
-Encoding and decoding live in `gate.run.frames`; these are the messages.
+These are the messages; `gate.run.frames` says how they travel.
 """
 
 from __future__ import annotations
@@ -205,8 +202,7 @@ class TouchFact:
     count: int
     """Number of changed elements (bytes for guards)."""
     first: int
-    """The first: flat index of an input's element, element of the storage in a gap, byte from the
-    storage's start for guards (negative before it)."""
+    """Flat index in an input, element of the storage in a gap, byte from its start in guards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +258,11 @@ class Observation:
     configs: int = 0
     """Number of autotune configs of the launched kernels (0: not autotuned)."""
     seconds: float = 0.0
-    """Wall time of the call, compile included."""
+    """Wall time of the request, compile included."""
+    kernel_seconds: float = 0.0
+    """Of it, inside the entry and the device's checks of its launches, compile included."""
+    compile_seconds: float = 0.0
+    """Of it, compiling."""
     output: str = ""
     """What it printed, at most 4,000 characters, as text."""
     device: str = ""

@@ -13,7 +13,7 @@ from gate.engine.lanes import Crew
 from gate.engine.session import run_ops, worker_settings
 from gate.engine.settings import Listener, RunSettings, silent
 from gate.judge.model import BenchmarkVerdict, Verdict
-from gate.result import OpReport
+from gate.result import OpReport, Timings
 from gate.study.corpus import CorpusKernel, Role, load_corpus
 
 STUDY_CASES = 30
@@ -65,6 +65,8 @@ class VerdictStudy:
     """python, torch, triton, numpy -> version."""
     rows: tuple[VerdictRow, ...]
     """In the order of the corpus's index."""
+    timings: Timings
+    """Where the time went."""
     interrupted: bool = False
     """Whether it was cut short."""
 
@@ -97,12 +99,13 @@ def run_verdicts(
     settings = replace(settings, device=choose_device(settings.device), benchmarks=True)
     with Crew(worker_settings(settings), lane_count(settings)) as crew:
         reports, interrupted = run_ops(loaded.tasks, crew, settings, listener)
-        info = crew.info
+        info, timings = crew.info, crew.timings()
     by_op = {report.op: report for report in reports}
     rows = [_row(k, by_op[k.op], settings.device) for k in loaded.kernels if k.op in by_op]
     return VerdictStudy(
         device=settings.device, device_name=info.device_name, seed=settings.seed,
         versions=info.versions, rows=tuple(rows), interrupted=interrupted,
+        timings=timings,
     )  # fmt: skip
 
 

@@ -47,6 +47,17 @@ def test_the_finding_is_small_confirmed_placed_and_explained(blocked: Run):
     assert [b.passed for b in op.benchmarks] == [True, True, True]
 
 
+def test_the_result_accounts_for_the_time_of_its_lanes(blocked: Run):
+    timings = blocked.result.info.timings
+    spent = dict(timings.phases)
+    assert timings.lanes > 0
+    assert timings.kernel_runs >= blocked.result.ops[0].counts.ran
+    assert all(spent[name] > 0 for name in ("kernel", "reference", "worker", "inputs", "judge"))
+    assert spent["compile"] == 0
+    lanes = sum(seconds for name, seconds in spent.items() if name not in ("plan", "explain"))
+    assert lanes <= timings.lanes * timings.run_seconds + 0.05
+
+
 def test_the_reverse_change_passes(blocked: Run, tmp_path: Path):
     run = run_gate(blocked.repo, blocked.head, blocked.base, tmp_path / "r")
     assert run.code == ExitCode.OK

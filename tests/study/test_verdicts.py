@@ -7,6 +7,7 @@ import pytest
 
 from gate.engine.settings import RunSettings
 from gate.judge.model import BenchmarkVerdict, Verdict
+from gate.result import Timings
 from gate.study.corpus import Role
 from gate.study.verdicts import (
     VerdictRow,
@@ -37,6 +38,7 @@ def study(*rows: VerdictRow, interrupted: bool = False) -> VerdictStudy:
     return VerdictStudy(
         device="interpreter", device_name="a processor", seed=7,
         versions=(("python", "3.11"), ("triton", "3.9.0")), rows=rows, interrupted=interrupted,
+        timings=Timings(),
     )  # fmt: skip
 
 

@@ -1,0 +1,79 @@
+"""Where the time of a run goes: each second is counted once, and a worker's word is bounded."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.engine import clock as clock_module
+from gate.engine.clock import KERNEL, OTHER, PHASES, REFERENCE, WORKER, Clock
+
+
+@pytest.fixture
+def ticks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that the test turns itself: the time is the sum of the list."""
+    passed = [0.0]
+    monkeypatch.setattr(clock_module.time, "perf_counter", lambda: sum(passed))
+    return passed
+
+
+def test_an_inner_phase_interrupts_the_outer_one(ticks: list[float]):
+    clock = Clock()
+    with clock.phase(OTHER):
+        ticks.append(1.0)
+        with clock.phase(REFERENCE):
+            ticks.append(4.0)
+            with clock.phase(KERNEL):
+                ticks.append(16.0)
+        ticks.append(2.0)
+    spent = {name: s for name, s in clock.seconds().items() if s}
+    assert spent == {OTHER: 3.0, REFERENCE: 4.0, KERNEL: 16.0}
+
+
+def test_a_phase_that_raises_is_counted_all_the_same(ticks: list[float]):
+    clock = Clock()
+    with pytest.raises(KeyError), clock.phase(OTHER):
+        ticks.append(5.0)
+        raise KeyError
+    assert clock.seconds()[OTHER] == 5.0
+    assert clock.entered(OTHER) == 1
+
+
+def test_every_phase_is_reported_from_the_start():
+    assert Clock().seconds() == dict.fromkeys(PHASES, 0.0)
+
+
+@given(said=st.floats(allow_nan=True, allow_infinity=True))
+def test_a_worker_is_not_believed_beyond_what_was_waited_for_it(said: float):
+    clock = Clock()
+    clock._add(WORKER, 10.0)
+    clock.move(WORKER, KERNEL, said)
+    spent = clock.seconds()
+    believed = said if 0 < said <= 10 else 0.0
+    assert spent[KERNEL] == believed
+    assert math.isclose(spent[WORKER], 10.0 - believed)
+
+
+def test_threads_do_not_interrupt_each_other():
+    clock = Clock()
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with clock.phase(KERNEL):
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert inside.wait(10)
+    with clock.phase(OTHER):
+        pass
+    assert clock.seconds()[KERNEL] == 0.0
+    assert clock.seconds()[OTHER] > 0.0
+    leave.set()
+    thread.join()
+    assert clock.seconds()[KERNEL] > 0.0
