@@ -67,6 +67,7 @@ def run(inputs: ActionInputs, environment: Mapping[str, str]) -> int:
     if inputs.mode == "report":
         result = read_result(place.report_dir)
         write_outputs(outputs_of(result, inputs.report_dir), environment)
+        _to(environment, "GITHUB_STEP_SUMMARY", summary(result))
         return int(ExitCode.OK)
     result = gate_change(inputs, place, _listen)
     say(log_guarded(render_console(result)))
@@ -81,7 +82,11 @@ def report(inputs: ActionInputs, environment: Mapping[str, str]) -> int:
     try:
         _report(inputs, environment)
     except GateError as problem:
-        warn(f"the comment was not written: {problem.message}", environment)
+        warn(
+            f"the comment was not written: {problem.message}. The verdict stands, and the job "
+            "summary has the whole report.",
+            environment,
+        )
     return int(ExitCode.OK)
 
 
@@ -95,7 +100,7 @@ def _report(inputs: ActionInputs, environment: Mapping[str, str]) -> None:
     url = environment.get("GITHUB_API_URL") or "https://api.github.com"
     with Client(repository=repository, token=token, url=url) as client:
         if inputs.mode == "report":
-            target = target_of_other_run(client, payload, repository)
+            target = target_of_other_run(client, payload, repository, environment)
         else:
             target = target_of_run(client, payload, environment)
         if target is None:

@@ -149,13 +149,7 @@ class Client:
         """Seconds to wait before the next try, or None when trying again is pointless."""
         if answer.status_code >= 500:
             return 2.0 * float(2**attempt)
-        limited = answer.status_code == 429 or (
-            answer.status_code == 403
-            and ("retry-after" in answer.headers
-                 or answer.headers.get("x-ratelimit-remaining") == "0"
-                 or "secondary rate limit" in answer.text.lower())
-        )  # fmt: skip
-        if not limited:
+        if not _is_limited(answer):
             return None
         wait = 60.0 * float(2**attempt)
         after = answer.headers.get("retry-after", "")
@@ -186,8 +180,25 @@ _MENDS = {
 }
 
 
+_LIMITED = (
+    "this is a rate limit of the token, which lasts longer than the job should wait; the next run "
+    "updates the comment"
+)
+
+
+def _is_limited(answer: httpx.Response) -> bool:
+    """Whether the answer is one of GitHub's two rate limits, not a permission that lacks."""
+    if answer.status_code == 429:
+        return True
+    return answer.status_code == 403 and (
+        "retry-after" in answer.headers
+        or answer.headers.get("x-ratelimit-remaining") == "0"
+        or "secondary rate limit" in answer.text.lower()
+    )
+
+
 def _fault(method: str, url: str, answer: httpx.Response) -> ApiFault:
-    mend = _MENDS.get(answer.status_code, "")
+    mend = _LIMITED if _is_limited(answer) else _MENDS.get(answer.status_code, "")
     try:
         said = str(answer.json().get("message", ""))[:200]
     except (ValueError, AttributeError):

@@ -54,7 +54,7 @@ kg_env_flags() {
     env_flags+=(-e "$name")
   done
   for name in GITHUB_EVENT_NAME GITHUB_REPOSITORY GITHUB_RUN_ID GITHUB_RUN_ATTEMPT GITHUB_SHA \
-    GITHUB_REF GITHUB_API_URL; do
+    GITHUB_REF GITHUB_API_URL GITHUB_SERVER_URL; do
     env_flags+=(-e "$name")
   done
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from gate.action.events import EventFacts, understand
@@ -12,7 +13,8 @@ from gate.action.github import ApiFault, Client
 from gate.action.inputs import ActionInputs
 from gate.action.sticky import Posted, Stamp, publish, resolve_pull
 from gate.errors import UsageError
-from gate.report.comment import comment
+from gate.report.comment import LIMIT, comment
+from gate.report.replay import DEFAULT_IMAGE
 from gate.report.text import code_block, code_span
 from gate.result import RunResult
 
@@ -44,6 +46,8 @@ class Target:
     """The run that speaks."""
     conclusion: str = ""
     """What GitHub says of the run, where another run is reported."""
+    page: str = ""
+    """Address of the run's page, with its summary and artifacts; empty when unknown."""
 
 
 def post(
@@ -74,8 +78,12 @@ def compose(report: Report, inputs: ActionInputs, target: Target) -> str:
             f"{code_block(report.problem or 'The log of the job says why.', 8000)}\n"
         )
     else:
-        body = comment(report.result, tag=inputs.comment_tag, limit=60_000 - LOUD)
+        image = inputs.image or DEFAULT_IMAGE
+        limit = LIMIT - LOUD
+        body = comment(report.result, tag=inputs.comment_tag, image=image, limit=limit)
         body = body.split("\n", 1)[1]
+    if target.page and _is_failing(report, target):
+        body += f"\n<sub>[The whole report, on the page of the run]({target.page})</sub>\n"
     notes = []
     if _is_contradicted(report, target):
         notes.append(
@@ -122,11 +130,27 @@ def target_of_run(
         head=facts.tested_sha,
     )
     pull = client.pull(facts.number)
-    return Target(number=facts.number, tested=facts.tested_sha, current=_head_of(pull), stamp=stamp)
+    return Target(
+        number=facts.number, tested=facts.tested_sha, current=_head_of(pull), stamp=stamp,
+        page=page_of(environment, stamp),
+    )  # fmt: skip
+
+
+def page_of(environment: Mapping[str, str], stamp: Stamp) -> str:
+    """Return the address of a run's page, empty unless each part of it is what it should be."""
+    server = environment.get("GITHUB_SERVER_URL", "")
+    repository = environment.get("GITHUB_REPOSITORY", "")
+    told = re.fullmatch(r"https://[A-Za-z0-9.-]+(:\d+)?", server)
+    if not (told and re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII) and stamp.run):
+        return ""
+    return f"{server}/{repository}/actions/runs/{stamp.run}"
 
 
 def target_of_other_run(
-    client: Client, payload: Mapping[str, Any], repository: str
+    client: Client,
+    payload: Mapping[str, Any],
+    repository: str,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Target | None:
     """Return where a `workflow_run` event's run speaks; its pull request is asked of GitHub.
 
@@ -151,7 +175,7 @@ def target_of_other_run(
         raise ApiFault("the pull request that GitHub named has no number")
     return Target(
         number=number, tested=stamp.head, current=_head_of(pull), stamp=stamp,
-        conclusion=_word(run.get("conclusion")),
+        conclusion=_word(run.get("conclusion")), page=page_of(environment, stamp),
     )  # fmt: skip
 
 

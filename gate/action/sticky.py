@@ -16,6 +16,7 @@ from gate.action.github import ApiFault, Client
 from gate.report.comment import marker
 
 _RUN = re.compile(r"<!-- run=(\d+)\.(\d+) head=([0-9a-f]*) -->")
+_PAGE = re.compile(r"(?<=/actions/runs/)\d+")
 
 
 class Posted(enum.Enum):
@@ -119,7 +120,7 @@ def _same_words(old: str, new: str, tag: str) -> bool:
 
 def _words(body: str, tag: str) -> str:
     text = body.replace("\r\n", "\n").removeprefix(marker(tag)).lstrip("\n")
-    return _RUN.sub("", text, count=1).strip()
+    return _PAGE.sub("", _RUN.sub("", text, count=1)).strip()
 
 
 def resolve_pull(client: Client, run: Mapping[str, Any], repository: str) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from gate.report.words import (
     ORACLES,
     benchmark_words,
     does,
+    hidden_by,
     kernel_name,
     known,
     origin_words,
@@ -23,6 +24,8 @@ from gate.result import Finding, OpReport, RunResult
 
 _WIDTH = 92
 _TRACE_LINES = 6
+_RIGHT, _PARTLY = ".:"
+"""Marks of an error map; one without them is wrong all over, and no picture."""
 
 
 class Detail(enum.IntEnum):
@@ -40,11 +43,11 @@ def finding_markdown(
     result: RunResult, op: OpReport, finding: Finding, image: str, detail: Detail
 ) -> str:
     """Return a finding as Markdown paragraphs."""
-    parts = [_title(finding), f"**{statement(finding, code_span)}**", _circumstances(op, finding)]
+    parts = [_title(finding), statement(finding, code_span), _circumstances(op, finding)]
     parts.append(_explanation(finding))
     if detail < Detail.BRIEF:
-        parts += [_map(finding), _trace(finding)]
-    parts.append(_replay(result, finding, image))
+        parts += [_map(finding, detail), _trace(finding)]
+    parts.append(_replay(result, finding, image, detail))
     if detail < Detail.UNFOLDED:
         parts.append(folded("Details", code_block("\n".join(_details(op, finding)), 8000)))
     return "\n\n".join(part for part in parts if part)
@@ -63,6 +66,9 @@ def _circumstances(op: OpReport, finding: Finding) -> str:
     flaky = finding.reruns and not finding.confirmed
     if flaky:
         lines = [f"Failed in {count}, and in none of {plural(finding.reruns, 'rerun')}."]
+    hiding = hidden_by(finding)
+    if hiding:
+        lines.append(f"Does not show with the values of {code_span(hiding, 1000)}.")
     if op.benchmarks:
         said = [benchmark_words(benchmark, code_span) for benchmark in op.benchmarks]
         lines.append(f"{'; '.join(said)}.")
@@ -94,15 +100,20 @@ def _wrapped(text: str, indent: str) -> list[str]:
     )
 
 
-def _map(finding: Finding) -> str:
+def _map(finding: Finding, detail: Detail) -> str:
     compared = finding.comparison
     if compared is None or not compared.map:
         return ""
     name = code_span(compared.output)
     legend = "`#` wrong, `+` mostly, `:` partly, `.` right"
-    return f"Error map of {name}, {_shape(compared.shape)} ({legend}):\n\n" + code_block(
-        "\n".join(row[:256] for row in compared.map[:64]), 16_384
+    rows = [row[:256] for row in compared.map[:64]]
+    drawn = f"Error map of {name}, {_shape(compared.shape)} ({legend}):\n\n" + code_block(
+        "\n".join(rows), 16_384
     )
+    shows_a_place = any(mark in row for row in rows for mark in (_RIGHT, _PARTLY))
+    if shows_a_place:
+        return drawn
+    return folded("Error map", drawn) if detail < Detail.UNFOLDED else ""
 
 
 def _shape(shape: tuple[int, ...]) -> str:
@@ -117,16 +128,19 @@ def _trace(finding: Finding) -> str:
     return code_block("\n".join(lines[-_TRACE_LINES:]), 2000)
 
 
-def _replay(result: RunResult, finding: Finding, image: str) -> str:
+def _replay(result: RunResult, finding: Finding, image: str, detail: Detail) -> str:
     if not can_paste(finding):
         return (
             f"Its smallest case is too long to paste ({len(finding.case):,} characters): "
             "take it from result.json, key `case` of this finding."
         )
     device = result.info.device
-    one = code_block(replay_line(finding, device), 40_000, "sh")
-    other = code_block(docker_line(finding, device, image), 40_000, "sh")
-    return f"See it yourself, at this commit:\n\n{one}\n\nor without kernel-gate:\n\n{other}"
+    own = code_block(replay_line(finding, device), 40_000, "sh")
+    parts = ["See it yourself, at this commit:", own]
+    if detail < Detail.UNFOLDED:
+        line = code_block(docker_line(finding, device, image), 40_000, "sh")
+        parts.append(folded("The same with docker alone", line))
+    return "\n\n".join(parts)
 
 
 def _details(op: OpReport, finding: Finding) -> list[str]:

@@ -16,6 +16,9 @@ Mark = Callable[[str], str]
 ORACLES = ("KernelBench", "TritonBench", "GEAK")
 """Benchmarks whose names are words of ours."""
 _SEVERITY = list(Verdict)
+_HIDDEN = "; hidden by the values of "
+_EVERYWHERE = 0.99
+"""Share of wrong elements from which on there is no place to name."""
 _CONDITION = re.compile(r"fails (exactly|only) when (.+?)( \(\d+ of \d+ such cases\))?", re.DOTALL)
 
 
@@ -172,7 +175,7 @@ def origin_words(finding: Finding, mark: Mark) -> str:
 
 def when(finding: Finding, mark: Mark) -> str:
     """Return under what condition a finding shows: ` exactly when ...`, ` for example at ...`."""
-    condition = finding.diagnosis.condition
+    condition = finding.diagnosis.condition.partition(_HIDDEN)[0]
     told = _CONDITION.fullmatch(condition)
     if told:
         return f" {told[1]} when {mark(told[2])}"
@@ -180,6 +183,14 @@ def when(finding: Finding, mark: Mark) -> str:
         return f" ({mark(condition)})"
     gist = case_gist(finding.case)
     return f", for example at {mark(gist)}" if gist else ""
+
+
+def hidden_by(finding: Finding) -> str:
+    """Return the fills under which a finding does not show, empty when there are none.
+
+    They are untrusted text, as the condition is.
+    """
+    return finding.diagnosis.condition.partition(_HIDDEN)[2].replace("`", "")
 
 
 def case_gist(case: str) -> str:
@@ -207,7 +218,8 @@ def measured(compared: Comparison, mark: Mark) -> str:
     if stats is None:
         return f"{mark(compared.output)} could not be compared."
     total = max(math.prod(compared.shape), stats.wrong)
-    where = f": {mark(compared.pattern)}" if compared.pattern else ""
+    everywhere = stats.wrong >= _EVERYWHERE * total
+    where = f": {mark(compared.pattern)}" if compared.pattern and not everywhere else ""
     index = ", ".join(str(i) for i in stats.worst)
     place = f" at [{index}]" if index else ""
     got, expected = apart(stats.worst_out, stats.worst_ref)

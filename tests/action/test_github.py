@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import prism
 import pytest
 from fake_github import FakeGitHub, fake_github
 
@@ -50,7 +51,6 @@ def test_every_page_is_read(github: FakeGitHub, client: Client) -> None:
 
 
 def test_a_next_page_elsewhere_is_not_followed(client: Client, github: FakeGitHub) -> None:
-    github.add_comment("x")
     link = {"Link": '<http://127.0.0.1:1/steal>; rel="next"'}
     github.answer = lambda *_: (200, link, [])  # type: ignore[method-assign]
     with pytest.raises(ApiFault, match="lies outside"):
@@ -147,9 +147,40 @@ def test_a_repository_that_is_none_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("value", [{"message": "x"}, "text"])
-def test_an_answer_of_another_kind_is_a_fault(
-    github: FakeGitHub, client: Client, value: object
-) -> None:
-    github.answer = lambda *_: (200, {}, value)  # type: ignore[method-assign]
-    with pytest.raises(ApiFault, match="not a JSON list"):
-        list(client.comments(7))
+def test_an_answer_of_another_kind_is_a_fault(value: object) -> None:
+    with (
+        fake_github(checked=False) as github,
+        Client(repository="org/repo", token="t", url=github.url) as client,
+    ):
+        github.answer = lambda *_: (200, {}, value)  # type: ignore[method-assign]
+        with pytest.raises(ApiFault, match="not a JSON list"):
+            list(client.comments(7))
+
+
+@pytest.mark.skipif(not prism.is_installed(), reason="Prism is not installed")
+class TestTheReferee:
+    """Prism in front of the fake catches both sides where they leave GitHub's description."""
+
+    def test_a_request_that_github_does_not_know_never_arrives(
+        self, github: FakeGitHub, client: Client
+    ) -> None:
+        for method, path, body in (
+            ("POST", "issues/7/comments", {"text": "x"}),
+            ("POST", "issues/7/comments", {"body": 5}),
+            ("GET", "issues/seven/comments", None),
+            ("GET", "pulls?state=gone", None),
+            ("GET", "issues/7/comments?per_page=all", None),
+        ):
+            answer = client._http.request(method, f"{github.url}/repos/org/repo/{path}", json=body)
+            assert answer.status_code == 422, path
+        answer = client._http.delete(f"{github.url}/repos/org/repo/issues/comments/1")
+        assert answer.status_code == 405
+        assert github.requests == []
+
+    @pytest.mark.parametrize("lost", ["id", "html_url", "user", "created_at"])
+    def test_a_fake_that_leaves_out_what_github_sends_is_found_out(
+        self, github: FakeGitHub, client: Client, lost: str
+    ) -> None:
+        del github.add_comment("x")[lost]
+        with pytest.raises(ApiFault, match="500"):
+            list(client.comments(7))

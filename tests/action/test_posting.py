@@ -12,6 +12,7 @@ from gate.action.posting import (
     Report,
     Target,
     compose,
+    page_of,
     post,
     target_of_other_run,
     target_of_run,
@@ -19,9 +20,9 @@ from gate.action.posting import (
 from gate.action.sticky import Posted, Stamp, read_stamp, stamped
 from gate.change.model import ChangeReason
 from gate.errors import UsageError
-from gate.judge.model import Verdict
+from gate.judge.model import FailureKind, Verdict
 from gate.report.comment import marker
-from gate.result import KernelReport, RunInfo, RunResult
+from gate.result import CaseCounts, Finding, KernelReport, OpReport, RunInfo, RunResult
 
 SHA, NEWER = "a" * 40, "b" * 40
 INPUTS = ActionInputs()
@@ -85,9 +86,13 @@ def test_always_comments_green_and_failures_leaves_a_fixed_one(
 def test_the_same_words_are_not_written_again_even_with_other_line_ends(
     github: FakeGitHub, client: Client
 ) -> None:
-    post(client, FAILING, INPUTS, target())
+    here, later = (
+        replace(target(run=run), page=f"https://github.com/org/repo/actions/runs/{run}")
+        for run in (100, 101)
+    )
+    post(client, FAILING, INPUTS, here)
     github.comments[0]["body"] = github.comments[0]["body"].replace("\n", "\r\n")
-    assert post(client, FAILING, INPUTS, target(run=101))[0] is Posted.UNCHANGED
+    assert post(client, FAILING, INPUTS, later)[0] is Posted.UNCHANGED
     assert len(github.writes()) == 1
 
 
@@ -135,6 +140,50 @@ def test_an_outdated_result_says_so(client: Client) -> None:
     words = compose(FAILING, INPUTS, target(current=NEWER))
     assert words.startswith("**Outdated:**")
     assert NEWER[:12] in words and SHA[:12] in words
+
+
+def test_what_blocks_links_to_the_page_of_its_run_and_what_passes_is_one_line() -> None:
+    page = "https://github.com/org/repo/actions/runs/100"
+    known = replace(target(), page=page)
+    assert f"]({page})" in compose(FAILING, INPUTS, known)
+    assert f"]({page})" in compose(ENDED, INPUTS, known)
+    assert compose(PASSING, INPUTS, known).strip().count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("server", "repository", "page"),
+    [
+        ("https://github.com", "org/repo", "https://github.com/org/repo/actions/runs/100"),
+        (
+            "https://ghe.example.org:8443",
+            "o/r",
+            "https://ghe.example.org:8443/o/r/actions/runs/100",
+        ),
+        ("", "org/repo", ""),
+        ("http://github.com", "org/repo", ""),
+        ("https://github.com) [x](https://evil.example", "org/repo", ""),
+        ("https://github.com", "org/repo) x", ""),
+    ],
+)
+def test_the_page_of_a_run_is_an_address_or_none(server: str, repository: str, page: str) -> None:
+    known = {"GITHUB_SERVER_URL": server, "GITHUB_REPOSITORY": repository}
+    assert page_of(known, target().stamp) == page
+
+
+def test_the_docker_line_names_the_image_that_was_asked_for() -> None:
+    finding = Finding(
+        fingerprint="f", kind=FailureKind.WRONG_VALUE, op="x", kernel=KERNEL.kernel,
+        file=KERNEL.file, line=3, message="m", first_case="", failed=1,
+        case="x[M=1; T=float32; a=contiguous/normal; seed=1]",
+    )  # fmt: skip
+    op = OpReport(
+        op="x", schema="x.op.yaml", verdict=Verdict.BROKEN,
+        counts=CaseCounts(planned=1, ran=1, failed=1), findings=(finding,),
+        kernels_seen=(),
+    )  # fmt: skip
+    told = Report(result=RunResult(info=INFO, kernels=(KERNEL,), ops=(op,)))
+    words = compose(told, replace(INPUTS, image="ghcr.io/mine/gate:2"), target())
+    assert "ghcr.io/mine/gate:2" in words
 
 
 def test_a_run_without_a_result_says_why_inside_code(client: Client) -> None:

@@ -295,18 +295,6 @@ def test_a_change_of_no_kernel_is_skipped_in_no_time(tmp_path: Path) -> None:
     )
 
 
-def test_a_comment_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
-    checkout = make_checkout(tmp_path, {"notes.txt": "x"})
-    native(checkout)
-    with fake_github() as github:
-        github.troubles += [(403, {}, "Resource not accessible by integration")]
-        used = {"KG_TOKEN": "t", "KG_USED_RUNTIME": "native", "GITHUB_API_URL": github.url}
-        done = step("report.sh", checkout.environment(**used))
-    assert done.returncode == 0
-    assert done.stdout.count("::warning title=kernel-gate::") == 1
-    assert "pull-requests: write" in done.stdout
-
-
 # --- the verdict ---------------------------------------------------------------------------------
 
 

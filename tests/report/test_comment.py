@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_oracle import CODE, columns, strays, tokens
 from report_examples import (
+    COMPARISON,
     EXAMPLES,
     SOFTMAX,
     SOFTMAX_OP,
@@ -106,9 +107,9 @@ def test_folded_details_go_first_when_a_comment_is_too_long() -> None:
 
 
 def test_error_maps_go_next_and_then_the_last_findings() -> None:
-    text = comment(many_findings(46))
+    text = comment(many_findings(60))
     assert "Error map" not in text
-    assert text.count("docker run") == 46
+    assert text.count("kernel-gate replay ") == 60
     text = comment(many_findings(100))
     assert len(text.encode()) <= LIMIT
     assert text.endswith(CUT_NOTE)
@@ -189,6 +190,30 @@ def test_each_replay_is_a_block_of_one_line_to_copy() -> None:
     ]
     assert [block.split()[0] for block in blocks] == ["kernel-gate", "docker"]
     assert all(block.count("\n") == 1 for block in blocks)
+
+
+def test_a_map_that_is_wrong_all_over_is_folded() -> None:
+    compared = replace(COMPARISON, map=("#" * 8, "+" * 8))
+    everywhere = replace(WRONG, comparison=compared)
+    made = result(
+        kernel(SOFTMAX, Verdict.ILLUSION, "softmax"),
+        ops=(replace(SOFTMAX_OP, findings=(everywhere,)),),
+    )
+    assert "<details><summary>Error map</summary>" in comment(made)
+    assert "<details><summary>Error map</summary>" not in comment(illusion())
+
+
+def test_the_values_that_hide_a_bug_are_told_beside_it_and_not_in_the_first_line() -> None:
+    told = Diagnosis(
+        condition="fails exactly when H % 128 != 0; hidden by the values of `large` in x and others"
+    )
+    made = result(
+        kernel(SOFTMAX, Verdict.ILLUSION, "softmax"),
+        ops=(replace(SOFTMAX_OP, findings=(replace(WRONG, diagnosis=told),)),),
+    )
+    first = comment(made).splitlines()[1]
+    assert "exactly when `H % 128 != 0`, though" in first
+    assert "Does not show with the values of `large in x and others`." in comment(made)
 
 
 def test_a_case_that_is_too_long_to_paste_is_pointed_to() -> None:
