@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from gate.schema.expr import Expr
+from gate.schema.gradients import own_returns
 from gate.schema.model import DimKind, OpSchema, TensorArg
 
 GROUP = "..."
@@ -18,10 +19,15 @@ class Axes:
     def __init__(self, schema: OpSchema) -> None:
         self._dims = {dim.name: dim for dim in schema.dims}
         self._tensors = tuple(arg for arg in schema.args if isinstance(arg, TensorArg))
-        self._returns = tuple(ret for ret in schema.returns if not ret.never and not ret.is_arg)
+        own = own_returns(schema)
+        self._returns = tuple(ret for ret in own if not ret.never and not ret.is_arg)
+        self._gradients = tuple(ret for ret in schema.returns if ret.gradient)
         self.returned = self._returned()
         self.reduced: Mapping[str, tuple[int, ...]] = MappingProxyType(
             {arg.name: self._reduced(arg) for arg in self._tensors}
+        )
+        self.summed: Mapping[str, tuple[int, ...]] = MappingProxyType(
+            {arg.name: self._summed(arg) for arg in self._tensors}
         )
         self.args: Mapping[str, tuple[frozenset[str], ...]] = MappingProxyType(
             {arg.name: self._parts(arg.shape) for arg in self._tensors}
@@ -77,12 +83,20 @@ class Axes:
 
     def _reduced(self, arg: TensorArg) -> tuple[int, ...]:
         """Return the reduced axes of an arg as negative indices, the last one first."""
-        if self.returned is None:
-            return ()
+        return () if self.returned is None else self._absent(arg, self.returned)
+
+    def _summed(self, arg: TensorArg) -> tuple[int, ...]:
+        """Return the axes of an arg that some output sums over, gradients among the outputs."""
+        found = list(self._reduced(arg))
+        for ret in self._gradients:
+            if ret.shape is not None:
+                found += self._absent(arg, self._of(ret.shape))
+        return tuple(dict.fromkeys(found))
+
+    def _absent(self, arg: TensorArg, dims: frozenset[str]) -> tuple[int, ...]:
+        """Return the axes of an arg that none of these dims decides, the last one first."""
         own = [self.drawn(expr.names) for expr in reversed(arg.shape or ())]
-        return tuple(
-            -place for place, dims in enumerate(own, start=1) if dims and not dims & self.returned
-        )
+        return tuple(-i for i, made_of in enumerate(own, start=1) if made_of and not made_of & dims)
 
     def _together(self) -> tuple[frozenset[str], ...]:
         """Return for each tensor, in and out, the drawn dims that its extents are made of."""

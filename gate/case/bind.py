@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gate.case.axes import GROUP
@@ -45,6 +46,7 @@ def bind(schema: OpSchema, case: Case, frame: Frame | None = None) -> BoundCase:
                        a fill that it cannot hold, a `where` that it violates
     """
     frame = frame or Frame(schema)
+    case = _with_incoming(frame, case)
     _check_names(frame, case)
     env = frame.walk(lookup(schema, case))
     args = tuple(_bind_arg(frame, arg, case, env) for arg in schema.args)
@@ -109,6 +111,16 @@ def check_where(schema: OpSchema, env: Mapping[str, Any]) -> None:
 
 
 # --- names --------------------------------------------------------------------------------------
+
+
+def _with_incoming(frame: Frame, case: Case) -> Case:
+    """Add the plain choice of each incoming gradient that a text from before `grad` lacks."""
+    given = {name for name, _ in case.args}
+    wanted = [a.name for a in frame.drawn_args if isinstance(a, TensorArg) and a.incoming]
+    missing = [name for name in wanted if name not in given]
+    if not missing:
+        return case
+    return replace(case, args=(*case.args, *((name, TensorChoice()) for name in missing)))
 
 
 def _check_names(frame: Frame, case: Case) -> None:

@@ -14,7 +14,7 @@ from gate.case.bound import BoundCase, BoundList, BoundScalar, BoundTensor
 from gate.case.domain import Span, resolve_span
 from gate.case.fills import fill, is_drawn, poison
 from gate.case.frame import plain
-from gate.case.layouts import expanded_axis
+from gate.case.layouts import expanded_axes
 from gate.case.model import DtypeScalar
 from gate.case.shapes import TensorView
 from gate.dtypes import DTYPES, Array
@@ -96,8 +96,8 @@ def _tensor(
     shape = tensor.place.shape
     if not is_drawn(tensor.arg):
         return poison(shape, tensor.dtype)
-    axis = expanded_axis(tensor.layout, shape)
-    held = shape if axis is None else (*shape[:axis], min(1, shape[axis]), *shape[axis + 1 :])
+    repeats = expanded_axes(tensor.layout, shape)
+    held = tuple(min(1, extent) if i in repeats else extent for i, extent in enumerate(shape))
     span = resolve_span(tensor.name, tensor.arg, tensor.dtype, held, env)
     seed = Seed(bound.case.seed).child(tensor.name)
     array = np.broadcast_to(_filled(tensor, span, seed, values), shape)
@@ -166,6 +166,8 @@ def _with_garbage(tensor: BoundTensor, array: Array, env: Mapping[str, Any], see
     texts = [expr.text for expr in tensor.arg.shape or ()]
     dims = ("...",) * (array.ndim - len(texts)) + tuple(texts)
     mask = live_mask(dims, array.shape, lengths, tensor.name)
+    if tensor.arg.incoming:  # what means nothing has no gradient
+        return np.where(mask, array, np.zeros((), dtype=array.dtype))
     return np.where(mask, array, garbage(array.shape, tensor.dtype, seed))
 
 

@@ -12,6 +12,7 @@ Figures are in elements. Axes are written as in Python: 0 is the first, -1 the l
     col_stride2     every second element of a buffer twice as wide
     offset(1)       contiguous, starting one element late: no 16-byte alignment
     expanded(0)     stride 0 along an axis (torch's expand); values repeat along it
+    expanded(all)   stride 0 along every axis: one value, as `loss.sum()` hands it back
     odd_one         leading axes of extent 1 get a stride that nothing can be derived from
     far_rows        rows so far apart that the third one lies past 2**31 elements
 """
@@ -94,28 +95,30 @@ def place(layout: str, shape: tuple[int, ...], dtype: str) -> Place:
         case "offset":
             return _moved(shape, _gap(rule, 1))
         case "expanded":
-            return _expanded(shape, expanded_axis(layout, shape))
+            return _expanded(shape, expanded_axes(layout, shape))
         case "odd_one":
             return _odd_one(rule, shape)
         case _:
             return _far_rows(rule, shape)
 
 
-def expanded_axis(layout: str, shape: tuple[int, ...]) -> int | None:
-    """Return the axis (0 is the first) along which a layout repeats values, None for none.
+def expanded_axes(layout: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes (0 is the first) along which a layout repeats values.
 
     Raises
         CaseTextError  no such layout or no such axis
     """
     rule = parse_rule(layout, NAMES, "layout")
     if rule.name != "expanded":
-        return None
+        return ()
+    if rule.params == ("all",):
+        return tuple(range(len(shape)))
     axis = rule.integer(0, 0)
     if not -len(shape) <= axis < len(shape):
         raise CaseTextError(
             f"layout `{rule.text}`: a tensor of shape {list(shape)} has no such axis"
         )
-    return axis % len(shape)
+    return (axis % len(shape),)
 
 
 def layouts_for(
@@ -132,7 +135,7 @@ def layouts_for(
         return (plain,)
     allowed = [plain]
     seen = {place(plain, shape, dtype)}
-    for layout in _candidates(len(shape)):
+    for layout in _candidates(len(shape), bool(arg.incoming)):
         if not layout_allowed(arg, layout, shape, tensors):
             continue
         spot = place(layout, shape, dtype)
@@ -157,8 +160,8 @@ def layout_allowed(
         strides = place(layout, shape, "").strides
     except CaseTextError:
         return False
-    axis = expanded_axis(layout, shape)
-    if axis is not None and not may_repeat(arg, axis, len(shape), tensors):
+    repeats = expanded_axes(layout, shape)
+    if not all(may_repeat(arg, axis, len(shape), tensors) for axis in repeats):
         return False
     odd = parse_rule(layout, NAMES, "layout").name == "odd_one"
     match arg.layouts:
@@ -167,7 +170,7 @@ def layout_allowed(
         case Layouts.INNER:
             return not shape or strides[-1] == 1 or (shape[-1] == 1 and layout == "contiguous")
         case Layouts.CONTIGUOUS:
-            return is_contiguous(shape, strides) and axis is None and not odd
+            return is_contiguous(shape, strides) and not repeats and not odd
         case Layouts.COLUMNS:
             return len(shape) < 2 or strides[-2] == 1 or 0 in shape
 
@@ -203,7 +206,8 @@ def fits_far_rows(arg: TensorArg, shape: tuple[int, ...]) -> bool:
 # --- parts --------------------------------------------------------------------------------------
 
 
-def _candidates(rank: int) -> list[str]:
+def _candidates(rank: int, incoming: bool = False) -> list[str]:
+    """Return the layouts of a rank; a gradient that comes in is first of all `loss.sum()`'s."""
     names = ["col_stride2", "offset(1)"]
     if rank >= 2:
         names = ["col_stride2", "transposed", "row_gap", "offset(1)"]
@@ -216,7 +220,7 @@ def _candidates(rank: int) -> list[str]:
         orders = itertools.islice(itertools.permutations(range(rank)), 1, _MEMORY_ORDERS)
         useful = sorted(orders, key=lambda order: (order[-1] != rank - 1, order))
         names += [f"permuted({','.join(map(str, order))})" for order in useful[:3]]
-    return names
+    return ["expanded(all)", *names] if incoming and rank else names
 
 
 def _need(rule: Rule, shape: tuple[int, ...], rank: int) -> None:
@@ -279,12 +283,10 @@ def _moved(shape: tuple[int, ...], offset: int) -> Place:
     )  # fmt: skip
 
 
-def _expanded(shape: tuple[int, ...], axis: int | None) -> Place:
-    if axis is None:
-        return _ordered(shape, range(len(shape)))
-    held = tuple(1 if i == axis else extent for i, extent in enumerate(shape))
+def _expanded(shape: tuple[int, ...], axes: tuple[int, ...]) -> Place:
+    held = tuple(1 if i in axes else extent for i, extent in enumerate(shape))
     strides, whole = _strides(held, range(len(shape)), {})
-    flat = tuple(0 if i == axis else stride for i, stride in enumerate(strides))
+    flat = tuple(0 if i in axes else stride for i, stride in enumerate(strides))
     return Place(shape=shape, strides=flat, offset=0, storage=0 if 0 in shape else whole)
 
 

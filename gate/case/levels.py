@@ -159,7 +159,7 @@ def _layout_factor(frame: Frame) -> Factor:
             names.append("odd_one")
         for name in dict.fromkeys(names):
             present.add(name)
-            rank = 6 if name in MIXES else 4
+            rank = 7 if name == "expanded(all)" else 6 if name in MIXES else 4
             levels.append(Level(label=f"{arg.name}:{name}", value=(arg.name, name), rank=rank))
     tensors = [arg for arg in frame.drawn_args if isinstance(arg, TensorArg)]
     for name in MIXES if len(tensors) > 1 else ():

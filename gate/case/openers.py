@@ -108,6 +108,22 @@ def opening_wishes(
             tiles=tiles,
         )
         found.append((opener.why, wish))
+    return [*found[:1], *_incoming_wishes(frame, factors, sizer), *found[1:]]
+
+
+def _incoming_wishes(
+    frame: Frame, factors: tuple[Factor, ...], sizer: Sizer
+) -> list[tuple[str, Wish]]:
+    """The two ways in which gradients most often arrive otherwise than dense: `loss.sum()` hands
+    back one value expanded, a transpose after the op hands back its strides."""
+    incoming = [arg.name for arg in frame.tensors if arg.incoming and (arg.shape or arg.group)]
+    found = []
+    for index, (layout, sizes) in enumerate(
+        (("expanded(all)", "past"), ("transposed", "short"), ("expanded(-1)", "prime"))
+    ):
+        for name in incoming[:2]:
+            values = {**_options(factors, index, index), **sizer.sizes(sizes, index)}
+            found.append((f"{name} {layout}", Wish(values=values, layout=(name, layout))))
     return found
 
 
@@ -153,7 +169,7 @@ def _fill_of(frame: Frame, opener: Opener, index: int) -> tuple[str, str] | None
 def _needle(frame: Frame, fill: str, index: int) -> tuple[str, str]:
     """Return an arg and a needle on one of its reduced axes; on the last one when none is."""
     args = float_args(frame)
-    places = [(arg, axis) for arg in args for axis in frame.axes.reduced[arg.name]]
+    places = [(arg, axis) for arg in args for axis in frame.axes.summed[arg.name]]
     places = places or [(arg, -1) for arg in args[:1]]
     if not places:
         return ("", "normal")

@@ -17,6 +17,9 @@ EDGE = "needle_edge"
 _FLOAT_FIRST = ("negative", "ramp", "large", "shifted(100)", "cancellation")
 _FLOAT_LATER = ("zeros_row", "ties", "constant", "pit", "subnormal_row", "specials")
 _NONFINITE = ("neginf_but_last", "nan", "inf", "neginf_row")
+_NOT_INCOMING = frozenset({"large", "specials", "subnormal_row", *_NONFINITE})
+"""Fills that no incoming gradient gets: what a mask or a skipped row makes of NaN, infinity and
+overflow in a gradient is nothing that callers rely on."""
 _DEFAULT_TILES = (16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -42,6 +45,8 @@ def special_fills(
             wanted = ["even", "first", "last"]
         case FillKind.PROBABILITIES:
             wanted = ["one_hot", "half_zero", "equal", "needle_last"]
+    if arg.incoming:
+        wanted = [text for text in wanted if text.partition("(")[0] not in _NOT_INCOMING]
     wanted += [f"{TWIN}({other})" for other in earlier[:2]]
     nonfinite = frame.schema.nonfinite
     return tuple(text for text in wanted if may_hold(arg, dtype, text, nonfinite))
@@ -50,12 +55,14 @@ def special_fills(
 def needle_axes(frame: Frame, arg: TensorArg) -> tuple[int, ...]:
     """Return the axes to place needles on, as negative indices: the reduced ones first, then the
     last axis, over which most kernels run."""
-    return tuple(dict.fromkeys((*frame.axes.reduced[arg.name], -1)))
+    return tuple(dict.fromkeys((*frame.axes.summed[arg.name], -1)))
 
 
 def twin_candidates(frame: Frame, arg: TensorArg) -> tuple[str, ...]:
     """Return the args before this one that have the same shape, dtype and domain by their words."""
     found: list[str] = []
+    if arg.incoming:
+        return ()
     for other in frame.tensors:
         if other.name == arg.name:
             return tuple(found)

@@ -8,7 +8,8 @@ Four sections, always; an empty one is `-`. Items of a section are separated by 
     dtypes   `T=float16`
     args     a tensor `x=layout/fill`, with axes broadcast to 1 `~0,2` (0 is the last axis) and
              leading axes left out `~d2`; a list `xs=layout/fill*3{N=4,7,1}`; a scalar as a Python
-             literal, a str in JSON's quotes, a dtype as `dtype:float16`; not passed: `w=null`
+             literal, a str in JSON's quotes, a dtype as `dtype:float16`; not passed: `w=null`;
+             the incoming gradient of a return `grad(y)=layout/fill`
     seed     six hexadecimal digits
 
 `parse_case(format_case(case)) == case` for every case that holds no NaN.
@@ -25,6 +26,7 @@ from gate.case.model import ArgChoice, Case, DtypeScalar, Extent, TensorChoice
 from gate.case.scan import Scanner
 from gate.dtypes import DTYPES
 from gate.errors import did_you_mean
+from gate.schema.gradients import PREFIX
 
 SEED_LIMIT = 1 << 24
 """Seeds of cases are below this: six hexadecimal digits."""
@@ -32,6 +34,7 @@ SEED_LIMIT = 1 << 24
 T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_ARG_NAME = re.compile(r"grad\([A-Za-z_][A-Za-z0-9_]*\)|[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _DIM_NAME = re.compile(r"\.\.\.|[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _RULE = re.compile(r"[a-z][a-z0-9_]*(?:\([A-Za-z0-9_.,+-]*\))?", re.ASCII)
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
@@ -59,8 +62,17 @@ def format_case(case: Case) -> str:
         raise ValueError(f"a case's seed is below {SEED_LIMIT}, not {case.seed}")
     dims = " ".join(f"{name}={_extent(extent)}" for name, extent in case.dims)
     dtypes = " ".join(f"{name}={dtype}" for name, dtype in case.dtypes)
-    args = " ".join(f"{name}={_choice(choice)}" for name, choice in case.args)
+    args = " ".join(f"{_written(name)}={_choice(choice)}" for name, choice in case.args)
     return f"{case.op}[{dims or '-'}; {dtypes or '-'}; {args or '-'}; seed={case.seed:06x}]"
+
+
+def _written(name: str) -> str:
+    """`grad of y` is written `grad(y)`, which no arg can be called."""
+    return f"grad({name.removeprefix(PREFIX)})" if name.startswith(PREFIX) else name
+
+
+def _read(name: str) -> str:
+    return PREFIX + name[5:-1] if name.endswith(")") else name
 
 
 def _extent(extent: Extent) -> str:
@@ -115,7 +127,7 @@ def parse_case(text: str) -> Case:
     scan.expect("; ")
     dtypes = _section(scan, _NAME, _read_dtype)
     scan.expect("; ")
-    args = _section(scan, _NAME, _read_choice)
+    args = tuple((_read(name), one) for name, one in _section(scan, _ARG_NAME, _read_choice))
     scan.expect("; ")
     scan.expect("seed=")
     seed = int(scan.take(_HEX, "six hexadecimal digits (0-9, a-f)"), 16)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gate.case.benchmark import benchmark_case
@@ -17,6 +19,7 @@ from gate.judge.model import BenchmarkVerdict
 from gate.judge.oracle import ReferenceFault
 from gate.judge.outputs import given_values
 from gate.run.protocol import Mode, Observation, Outcome
+from gate.schema.gradients import without_gradients
 
 PLAIN = Variant(guard="zero", poison=0, order="forward", calls=1)
 """Benchmarks know no guards, orders or repetitions."""
@@ -25,8 +28,10 @@ PLAIN = Variant(guard="zero", poison=0, order="forward", calls=1)
 def run_benchmarks(task: OpTask, crew: Crew, settings: RunSettings) -> tuple[BenchmarkVerdict, ...]:
     """Return what each published check says of the op as it stands in the head.
 
-    An op without a reference has nothing that a benchmark could compare with.
+    An op without a reference has nothing that a benchmark could compare with. None of them runs
+    a backward.
     """
+    task = replace(task, schema=without_gradients(task.schema))
     if task.schema.reference is None:
         return tuple(
             BenchmarkVerdict(

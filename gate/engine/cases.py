@@ -13,6 +13,7 @@ from gate.case.model import Case
 from gate.case.text import format_case
 from gate.engine.clock import COMPILE, INPUTS, JUDGE, KERNEL, REFERENCE, WORKER
 from gate.engine.context import CaseRecord, case_variables, output_digests
+from gate.engine.gradients import grad_request, grad_wire
 from gate.engine.lanes import Lane
 from gate.engine.oracle import CaseOracle
 from gate.engine.settings import RunSettings
@@ -24,6 +25,7 @@ from gate.result import Digest
 from gate.run.protocol import LoadRequest, MakeRequest, Observation, Outcome, RunRequest
 from gate.run.wire import wire_args
 from gate.schema.expr import Call, Expr
+from gate.schema.gradients import own_returns
 from gate.seed import Seed
 
 GUARDS = ("nan", "large", "zero")
@@ -104,8 +106,9 @@ def _prepare(task: OpTask, case: Case, lane: Lane) -> Prepared:
 
     inputs = build_inputs(bound, make=make)
     oracle = CaseOracle(
-        task, bound, inputs.values, worker=lane.reference, cache=lane.cache, clock=lane.clock
-    )
+        task, bound, inputs.values, worker=lane.reference, cache=lane.cache, clock=lane.clock,
+        grad=grad_request(bound, inputs),
+    )  # fmt: skip
     return Prepared(bound=bound, inputs=inputs, oracle=oracle)
 
 
@@ -139,7 +142,8 @@ def _request(
         ),
         args=wire_args(bound, prepared.inputs),
         variables=case_variables(bound.dims, bound.dtypes),
-        returns=tuple(ret.name for ret in task.schema.returns),
+        returns=tuple(ret.name for ret in own_returns(task.schema)),
+        grad=grad_wire(bound, prepared.inputs),
         guard=variant.guard,
         poison=variant.poison,
         calls=variant.calls,

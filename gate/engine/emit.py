@@ -20,7 +20,7 @@ from gate.engine.context import CaseRecord
 from gate.engine.lanes import Crew
 from gate.engine.task import OpTask
 from gate.errors import UsageError
-from gate.run.protocol import ListWire, ScalarWire, TensorWire
+from gate.run.argwire import ListWire, ScalarWire, TensorWire
 from gate.run.wire import wire_args
 from gate.schema.expr import Call
 

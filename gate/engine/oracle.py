@@ -21,7 +21,8 @@ from gate.engine.context import case_variables
 from gate.engine.task import OpTask
 from gate.judge.oracle import ReferenceFault, by_name
 from gate.run.pool import ReferenceWorker
-from gate.run.protocol import Mode, ReferenceReply, ReferenceRequest
+from gate.run.protocol import GradRequest, Mode, ReferenceReply, ReferenceRequest
+from gate.schema.gradients import own_args
 
 CACHE_BYTES = 256 * 2**20
 """References kept at most, in bytes of their arrays."""
@@ -72,6 +73,7 @@ class CaseOracle:
         worker: ReferenceWorker,
         cache: ReferenceCache,
         clock: Clock,
+        grad: GradRequest | None = None,
     ) -> None:
         self._task = task
         self._bound = bound
@@ -79,6 +81,7 @@ class CaseOracle:
         self._worker = worker
         self._cache = cache
         self._clock = clock
+        self._grad = grad
         self._own_digest = inputs_digest(inputs)
 
     def values(
@@ -115,9 +118,10 @@ class CaseOracle:
                 root=self._task.trusted_root,
                 pythonpath=self._task.pythonpath,
                 reference=schema.reference.text,
-                arg_order=tuple(arg.name for arg in schema.args),
+                arg_order=tuple(arg.name for arg in own_args(schema)),
                 inputs=seen,
                 variables=variables,
+                grad=self._grad,
                 mode=mode,
                 roundoff=roundoff,
                 copies=SPREAD_COPIES,

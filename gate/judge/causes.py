@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from gate.judge.conditions import Atom, Condition
 from gate.judge.model import Failure, FailureKind
+from gate.schema.gradients import own_returns
 from gate.schema.model import OpSchema
 
 LAYOUT_WAYS = (
@@ -53,7 +54,7 @@ class Clues:
 
     def reduced(self, dim: str) -> bool:
         """Whether a dim is in some input and in no output: the op reduces over it."""
-        outs = {e.text for r in self.schema.returns for e in r.shape or ()}
+        outs = {e.text for r in own_returns(self.schema) for e in r.shape or ()}
         return bool(outs) and dim not in outs
 
 

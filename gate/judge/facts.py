@@ -7,6 +7,7 @@ from typing import assert_never
 
 from gate.judge.model import Failure, FailureKind
 from gate.run.protocol import Fault, Observation, Outcome, TouchFact
+from gate.schema.gradients import PREFIX
 from gate.schema.model import OpSchema
 
 _FAULTS = {
@@ -121,19 +122,24 @@ def _fault(fault: Fault, kernel: str) -> Failure:
     )  # fmt: skip
 
 
+def may_differ(schema: OpSchema, name: str) -> bool:
+    """Whether an output's bits may differ from run to run; an arg's name frees its gradient too."""
+    free = schema.nondeterministic
+    if isinstance(free, bool):
+        return free
+    whole = name.split("[")[0]
+    return whole in free or whole.removeprefix(PREFIX) in free
+
+
 def unstable(observation: Observation, schema: OpSchema, kernel: str) -> list[Failure]:
     """Return the failures of outputs whose bits differ between two calls on the same inputs."""
-    free = schema.nondeterministic
-    if free is True:
-        return []
-    allowed = free if isinstance(free, tuple) else ()
     return [
         _failure(
             FailureKind.UNSTABLE, name, kernel,
             f"`{name}` has other bits when the same call is made again on equal inputs",
         )
         for name in observation.differs
-        if name.split("[")[0] not in allowed
+        if not may_differ(schema, name)
     ]  # fmt: skip
 
 

@@ -21,6 +21,12 @@ def expects_none(item: Return | TensorArg, ctx: Context) -> bool:
     return item.when is not None and not evaluate(item.when, ctx.env)
 
 
+def has_gradient(item: Return, ctx: Context) -> bool:
+    """Whether the arg of a gradient is passed in this case and holds floats."""
+    kind = DTYPES.get(declared_dtype(item, ctx) or "")
+    return ctx.inputs.get(item.gradient) is not None and kind is not None and kind.is_float
+
+
 def declared_shape(item: Return | TensorArg, ctx: Context) -> tuple[int, ...] | None:
     """Return the declared shape of a return; None where the reference decides, and for args."""
     if isinstance(item, TensorArg) or item.shape is None:
@@ -47,9 +53,10 @@ def check_form(
             return None
         return _failure(FailureKind.WRONG_RETURN, name, f"`{name}` must be None here")
     if fact.is_none:
-        return _failure(
-            FailureKind.WRONG_RETURN, name, f"`{name}` is None; a tensor must come back"
-        )
+        words = f"`{name}` is None; a tensor must come back"
+        if isinstance(item, Return) and item.gradient:
+            words = f"no gradient comes back to `{item.gradient}`; the reference has one"
+        return _failure(FailureKind.WRONG_RETURN, name, words)
     if fact.dtype not in DTYPES and fact.data is None:
         words = f"`{name}` is a {fact.dtype or 'value'} where a tensor must come back"
         return _failure(FailureKind.WRONG_RETURN, name, words)

@@ -14,7 +14,14 @@ from gate.judge.compare import Compared, Subject, compare
 from gate.judge.context import Context
 from gate.judge.env import live_elements, value_env
 from gate.judge.errormap import error_map
-from gate.judge.form import check_form, check_is, expects_none, extra_values, missing
+from gate.judge.form import (
+    check_form,
+    check_is,
+    expects_none,
+    extra_values,
+    has_gradient,
+    missing,
+)
 from gate.judge.imprecise import Named, name_error
 from gate.judge.model import Comparison, Failure, FailureKind
 from gate.judge.oracle import judged
@@ -22,6 +29,7 @@ from gate.judge.pattern import find_pattern
 from gate.judge.unwritten import never_stored
 from gate.judge.wording import value_words
 from gate.run.protocol import Observation, OutputFact
+from gate.schema.gradients import own_returns
 from gate.schema.model import OpSchema, Return, TensorArg
 
 
@@ -78,7 +86,7 @@ def judge_outputs(ctx: Context, observation: Observation) -> OutputsJudgement:
     """
     tally = _Tally()
     facts = {fact.name: fact for fact in observation.outputs}
-    extra = extra_values(observation.outputs, len(ctx.schema.returns))
+    extra = extra_values(observation.outputs, len(own_returns(ctx.schema)))
     if extra is not None:
         tally.failures.append(extra)
     for ret in ctx.schema.returns:
@@ -118,12 +126,18 @@ def _judge_item(
     ctx: Context, facts: Mapping[str, OutputFact], item: Return | TensorArg, index: int,
     value: Any, tally: _Tally, *, skip_values: bool,
 ) -> None:  # fmt: skip
+    if isinstance(item, Return) and item.gradient and not skip_values:
+        if not has_gradient(item, ctx):
+            return
+        if value is None:
+            _judge_no_gradient(facts, item, tally)
+            return
     for fact, ref, part in _pairs(facts, item, value, tally):
         wrong = check_form(fact, item, ref, ctx)
         if wrong is not None:
             tally.failures.append(wrong)
             continue
-        if fact.overlaps and isinstance(item, Return):
+        if fact.overlaps and isinstance(item, Return) and not item.gradient:
             shared = ", ".join(f"`{name}`" for name in fact.overlaps)
             tally.notes.append(f"`{fact.name}` shares memory with {shared}")
         if expects_none(item, ctx) or skip_values:
@@ -133,6 +147,19 @@ def _judge_item(
             tally.notes.append(f"`{fact.name}` cannot be compared: the reference gives no tensor")
             continue
         _judge_values(ctx, fact, item, index, part, ref, tally)
+
+
+def _judge_no_gradient(facts: Mapping[str, OutputFact], item: Return, tally: _Tally) -> None:
+    """Judge a gradient where the reference has none: None is right and zeros are as good; for
+    anything else it is unknown which side forgot."""
+    own = [fact for fact in facts.values() if fact.name.split("[")[0] == item.name]
+    for fact in own:
+        if not fact.is_none and (fact.data is None or to_float64(fact.data).any()):
+            tally.undecided = True
+            tally.notes.append(
+                f"`{fact.name}` cannot be compared: autograd finds no way from the reference's "
+                f"returns to `{item.gradient}`"
+            )
 
 
 def _pairs(

@@ -14,6 +14,7 @@ import numpy as np
 from gate.case.bound import BoundCase
 from gate.dtypes import Array
 from gate.judge.evidence import Mask
+from gate.judge.facts import may_differ
 from gate.judge.model import Failure, FailureKind
 from gate.judge.pattern import find_pattern
 from gate.run.protocol import Observation, Outcome, OutputFact
@@ -47,12 +48,11 @@ def judge_pair(
     """
     if not first.outcome is second.outcome is Outcome.RETURNED:
         return ()
-    free = bound.schema.nondeterministic
     others = {fact.name: fact for fact in second.outputs}
     failures = []
     for fact in first.outputs:
         other = others.get(fact.name)
-        declared = free is True or (isinstance(free, tuple) and fact.name.split("[")[0] in free)
+        declared = may_differ(bound.schema, fact.name)
         if other is None or declared or fact.data is None or other.data is None:
             continue
         if fact.data.shape == other.data.shape and fact.data.dtype == other.data.dtype:

@@ -116,11 +116,15 @@ class Explained:
 
 
 def working_dtype(bound: BoundCase) -> str:
-    """Return the least precise float dtype among the tensors in, or `` when none is a float."""
+    """Return the least precise float dtype among the tensors in, or `` when none is a float.
+
+    Incoming gradients do not count: their dtype is that of a result.
+    """
     names = [
         item.dtype
         for arg in bound.args
         for item in _tensors(arg)
+        if not item.arg.incoming
         if item.io in _FED and DTYPES[item.dtype].is_float
     ]
     return max(names, key=lambda name: DTYPES[name].unit_roundoff, default="")

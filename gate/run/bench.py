@@ -15,6 +15,8 @@ import torch
 import triton
 
 from gate.dtypes import DTYPES
+from gate.run.argwire import ListWire, ScalarWire, TensorWire
+from gate.run.backward import require_gradients, run_backward
 from gate.run.device import Device, open_device
 from gate.run.errorfacts import error_fact
 from gate.run.fresh import poisoned_memory, rewind_generators
@@ -22,11 +24,10 @@ from gate.run.host import TorchHost
 from gate.run.hygiene import Hygiene
 from gate.run.imports import Importer
 from gate.run.launches import kernels_of
-from gate.run.outcomes import collect_outputs
+from gate.run.outcomes import collect_outputs, with_gradients
 from gate.run.protocol import (
     ErrorFact,
     Fault,
-    ListWire,
     LoadReply,
     LoadRequest,
     Observation,
@@ -34,8 +35,6 @@ from gate.run.protocol import (
     OutputFact,
     Region,
     RunRequest,
-    ScalarWire,
-    TensorWire,
 )
 from gate.run.tensors import Slab, make_slab, touched
 from gate.run.values import torch_dtype
@@ -214,6 +213,7 @@ class Bench:
         slabs: list[Slab] = []
         try:
             args, kwargs, env = self._arguments(entry, request, slabs)
+            incoming = self._incoming(request, slabs)
         except _NotCalled as problem:
             fact = error_fact(problem.__cause__ or problem, self.root, "")
             return _Seen(Outcome.UNSUPPORTED, fact, (), (), ())
@@ -228,6 +228,11 @@ class Bench:
                 self.device.finish()
             inside = time.perf_counter() - started
             outputs = collect_outputs(returned, request.returns, slabs, self.reply_bytes)
+            if request.grad is not None:
+                with poisoned_memory(request.poison):
+                    gradients = run_backward(returned, request.returns, request.grad, env, incoming)
+                    self.device.finish()
+                outputs = with_gradients(outputs, gradients, slabs, self.reply_bytes)
         except BaseException as problem:  # noqa: BLE001 - the change's code may raise anything
             inside = inside or time.perf_counter() - started
             outcome, error = self.device.failure(problem, self.root)
@@ -249,11 +254,27 @@ class Bench:
         """
         try:
             env = self._environment(request, slabs)
+            if request.grad is not None:
+                require_gradients(env, request.grad)
             order = [arg.name for arg in request.args]
             args, kwargs = call_arguments(entry.call, env, order, TorchHost(self.device.home))
         except Exception as problem:
             raise _NotCalled from problem
         return args, kwargs, env
+
+    def _incoming(self, request: RunRequest, slabs: list[Slab]) -> list[Slab]:
+        """Lay out the incoming gradients behind the tensors of the call.
+
+        Raises
+            _NotCalled  the device has no room
+        """
+        first = len(slabs)
+        try:
+            for wire in request.grad.incoming if request.grad is not None else ():
+                self._lay_out(wire, request, slabs)
+        except Exception as problem:
+            raise _NotCalled from problem
+        return slabs[first:]
 
     def _invoke(
         self, entry: Entry, args: list[Any], kwargs: dict[str, Any], env: dict[str, Any]

@@ -2,7 +2,8 @@
 
 A dataclass becomes `{"$": class name, field: value, ...}`, an array `{"$a": blob, "d": dtype,
 "s": shape}`, a dtype scalar `{"$t": name}`, a float that JSON does not know `{"$f": "nan"}`.
-Nothing in a message can name code: only the classes of `gate.run.protocol` are ever built.
+Nothing in a message can name code: only the classes of `gate.run.protocol` and of
+`gate.run.argwire` are ever built.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from gate.case.model import DtypeScalar
 from gate.dtypes import DTYPES, Array
 from gate.errors import ProtocolError
-from gate.run import protocol, serving
+from gate.run import argwire, protocol, serving
 
 MAX_DEPTH = 32
 """Nesting of free values (lists, mappings) in a message."""
@@ -34,7 +35,7 @@ _DTYPE_NAMES = {dtype.storage: name for name, dtype in DTYPES.items()}
 
 MESSAGES: Mapping[str, type[Any]] = {
     cls.__name__: cls
-    for module in (protocol, serving)
+    for module in (argwire, protocol, serving)
     for cls in vars(module).values()
     if isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__ == module.__name__
 }

@@ -31,14 +31,32 @@ def collect_outputs(
     name. One return is the value itself, or the only member of a tuple.
     """
     collector = _Collector(slabs, max_bytes)
-    facts = [f for name, value in _named(returned, names) for f in collector.facts(name, value)]
+    facts = [
+        f for name, value in named_values(returned, names) for f in collector.facts(name, value)
+    ]
     for slab in slabs:
         if slab.wire.io in ("inout", "out"):
             facts.append(collector.tensor(slab.wire.name, slab.tensor))
     return tuple(facts)
 
 
-def _named(returned: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
+def with_gradients(
+    outputs: tuple[OutputFact, ...],
+    gradients: Sequence[tuple[str, Any]],
+    slabs: Sequence[Slab],
+    max_bytes: int,
+) -> tuple[OutputFact, ...]:
+    """Return the facts with those of gradients, (name, tensor or None), put behind the returns."""
+    collector = _Collector(slabs, max_bytes)
+    changed = {slab.wire.name for slab in slabs if slab.wire.io in ("inout", "out")}
+    after = [fact for fact in outputs if fact.name in changed]
+    facts = [fact for name, value in gradients for fact in collector.facts(name, value)]
+    return (*(fact for fact in outputs if fact.name not in changed), *facts, *after)
+
+
+def named_values(returned: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
+    """Return (name, value) of the declared returns, None where one is missing, and then of what
+    came back beside them."""
     if not names:
         return [] if returned is None else [("#0", returned)]
     by_name = _mapping(returned)

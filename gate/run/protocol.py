@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gate.dtypes import Array
+from gate.run.argwire import ArgWire, GradWire
 
 FRAME_VERSION = 1
 """Version of this page; a worker that speaks another is refused."""
@@ -34,55 +35,6 @@ class LoadRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorWire:
-    """One tensor for the call. Sizes in elements."""
-
-    name: str
-    """Arg name (`name[i]` in a list)."""
-    dtype: str
-    """dtype name."""
-    shape: tuple[int, ...]
-    """Extents."""
-    strides: tuple[int, ...]
-    """Steps in the storage."""
-    offset: int
-    """Start in the storage."""
-    storage: int
-    """Length of the storage without guards."""
-    data: Array | None
-    """Values in C order with this shape; None: poison (io out, scratch)."""
-    io: str = "in"
-    """`in`, `inout`, `out`, `clobbered` or `scratch`."""
-    on_cpu: bool = False
-    """Stays on the host."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListWire:
-    """A Python list of tensors."""
-
-    name: str
-    """Arg name."""
-    items: tuple[TensorWire, ...]
-    """Its tensors."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalarWire:
-    """A Python value."""
-
-    name: str
-    """Arg name."""
-    value: int | float | bool | str | None
-    """Its value; a dtype's name with `is_dtype`."""
-    is_dtype: bool = False
-    """Whether the value names a torch dtype."""
-
-
-ArgWire = TensorWire | ListWire | ScalarWire
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """Call the loaded entry once (or more often). Answer: `Observation`."""
 
@@ -94,6 +46,8 @@ class RunRequest:
     """dims (ints, `...` a list) and dtype variables (names) for the call's expressions."""
     returns: tuple[str, ...]
     """Names of the declared returns, in order."""
+    grad: GradWire | None = None
+    """Run backward too; None: forward only."""
     guard: str = "nan"
     """Fill of gaps and guards: `nan`, `large` or `zero` (integers: a pattern each)."""
     poison: int = 0
@@ -318,6 +272,18 @@ class Mode(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GradRequest:
+    """Gradients of the reference, by autograd. They follow the values of the returns."""
+
+    args: tuple[str, ...]
+    """Args whose gradients are wanted, in order; None is given for one that is not passed."""
+    through: tuple[tuple[str, int], ...]
+    """(return, its place among the values); its incoming gradient is the input `grad of` it."""
+    returns: int
+    """Values that are returns; gradients are put behind them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceRequest:
     """Evaluate the reference. Answer: `ReferenceReply`."""
 
@@ -333,6 +299,8 @@ class ReferenceRequest:
     """arg or given return -> ndarray, list of ndarrays, scalar, `DtypeScalar` or None."""
     variables: Mapping[str, Any]
     """dims and dtype variables."""
+    grad: GradRequest | None = None
+    """Which gradients to give beside the values."""
     mode: Mode = Mode.FLOAT64
     """Arithmetic."""
     roundoff: float = 0.0

@@ -16,6 +16,7 @@ import torch
 
 from gate.case.model import DtypeScalar
 from gate.dtypes import DTYPES, Array, encode
+from gate.run.autograd import evaluate_with_gradients
 from gate.run.errorfacts import error_fact
 from gate.run.host import TorchHost
 from gate.run.imports import Importer
@@ -121,11 +122,18 @@ class Evaluator:
     # --- one evaluation -------------------------------------------------------------------------
 
     def _values(self, request: ReferenceRequest, env: Env) -> tuple[list[Any], tuple[str, ...]]:
+        def evaluated(seen: Mapping[str, Any]) -> tuple[list[Any], tuple[str, ...]]:
+            return _flat(
+                self._evaluate(
+                    request.reference, request.root, request.pythonpath, dict(seen),
+                    request.arg_order,
+                )
+            )  # fmt: skip
+
+        if request.grad is not None:
+            return evaluate_with_gradients(evaluated, env, request.grad)
         with torch.no_grad():
-            value = self._evaluate(
-                request.reference, request.root, request.pythonpath, env, request.arg_order
-            )
-        return _flat(value)
+            return evaluated(env)
 
     def _evaluate(
         self, text: str, root: str, pythonpath: tuple[str, ...], env: Env, order: Sequence[str]

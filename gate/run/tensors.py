@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from gate.dtypes import DTYPES, Array, DType, Kind
-from gate.run.protocol import TensorWire, TouchFact
+from gate.run.argwire import TensorWire
+from gate.run.protocol import TouchFact
 from gate.run.values import to_tensor, torch_dtype
 
 GUARD_BYTES = 16_384

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from gate.case.bound import BoundArg, BoundCase, BoundList, BoundScalar, BoundTe
 from gate.case.inputs import Inputs
 from gate.case.layouts import place
 from gate.case.model import DtypeScalar
-from gate.run.protocol import ArgWire, ListWire, ScalarWire, TensorWire
+from gate.run.argwire import ArgWire, GradWire, ListWire, ScalarWire, TensorWire
 from gate.schema.model import Io
 
 _POISONED = (Io.OUT, Io.SCRATCH)
@@ -18,7 +20,41 @@ _POISONED = (Io.OUT, Io.SCRATCH)
 
 def wire_args(bound: BoundCase, inputs: Inputs) -> tuple[ArgWire, ...]:
     """Return every arg of the case, in schema order, as data for a worker."""
-    return tuple(_arg(arg, inputs.values.get(arg.name)) for arg in bound.args)
+    return tuple(_arg(arg, inputs.values.get(arg.name)) for arg in bound.args if not _comes_in(arg))
+
+
+def wire_gradients(
+    bound: BoundCase, inputs: Inputs, through: Sequence[str], clobbers: bool
+) -> GradWire | None:
+    """Return the backward call of a case as data for a worker; None for an op without `grad`.
+
+    through   the returns that gradients flow back through in this case
+    clobbers  whether the incoming gradients may be overwritten
+    """
+    grad = bound.schema.grad
+    if grad is None:
+        return None
+    incoming = {
+        arg.arg.incoming: _tensor(arg, inputs.values[arg.name])
+        for arg in bound.args
+        if isinstance(arg, BoundTensor) and arg.arg.incoming
+    }
+    io = "clobbered" if clobbers else "in"
+    return GradWire(
+        args=tuple(name for name in grad.args if _has_gradient(inputs.values.get(name))),
+        through=tuple(through),
+        incoming=tuple(replace(incoming[name], io=io) for name in through),
+    )
+
+
+def _comes_in(arg: BoundArg) -> bool:
+    return isinstance(arg, BoundTensor) and bool(arg.arg.incoming)
+
+
+def _has_gradient(value: Any) -> bool:
+    """Whether an arg is passed and holds floats, in all of its tensors."""
+    held = value if isinstance(value, list) else [value]
+    return all(isinstance(array, np.ndarray) and array.dtype.kind not in "biu" for array in held)
 
 
 def _arg(arg: BoundArg, value: Any) -> ArgWire:

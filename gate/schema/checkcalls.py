@@ -8,6 +8,7 @@ from gate.schema import nodes as n
 from gate.schema.checkdims import check_dtype, is_size
 from gate.schema.context import Context, Part, parts_of, walk
 from gate.schema.expr import Call, Expr
+from gate.schema.gradients import may_be_float, through
 from gate.schema.model import CompareKind, Io, OpSchema, Return, TensorArg
 
 Path = tuple[Part, ...]
@@ -168,27 +169,25 @@ def _grad(ctx: Context) -> None:
     ctx.among(grad.args, ctx.tensors, ("grad",), "a tensor arg")
     returns = {ret.name: ret for ret in ctx.schema.returns}
     ctx.among(grad.returns or (), returns, ("grad", "returns"), "a return")
+    carriers = {ret.name for ret in through(ctx.schema)}
+    for name in grad.returns or ():
+        if name in returns and name not in carriers:
+            words = (
+                f"{name} carries no gradient: it is no float, always None, or an arg handed back"
+            )
+            ctx.bad(("grad", "returns"), words)
+    if ctx.schema.reference is None:
+        ctx.bad(("grad",), "gradients are judged by autograd of the `reference`; write one")
     if len(set(grad.args)) < len(grad.args):
         ctx.bad(("grad",), "an arg stands twice")
     for name in grad.args:
         arg = ctx.tensors.get(name)
-        if arg is not None and not _may_be_float(ctx, arg.dtype):
+        if arg is not None and not may_be_float(ctx.schema, arg.dtype):
             ctx.bad(("grad",), f"{name} is not a float tensor; it has no gradient")
         if arg is not None and arg.io in (Io.OUT, Io.SCRATCH):
             ctx.bad(("grad",), f"{name} is io: {arg.io.value}; it has no gradient")
-    floats = [r for r in returns.values() if r.dtype is None or _may_be_float(ctx, r.dtype)]
-    if not floats and ctx.schema.entry.grid is None:
+    if not grad.returns and not carriers and ctx.schema.entry.grid is None:
         ctx.bad(("grad",), "no return is a float, so there is nothing to differentiate")
-
-
-def _may_be_float(ctx: Context, dtype: Expr) -> bool:
-    node = dtype.node
-    names: tuple[str, ...] = ()
-    if isinstance(node, n.DtypeLiteral):
-        names = (node.name,)
-    elif isinstance(node, n.Name):
-        names = ctx.dtype_options.get(node.id, ())
-    return not names or any(DTYPES[name].is_float for name in names)
 
 
 def _lists(ctx: Context) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from gate.errors import Problem, SchemaError
 from gate.schema.check import check
+from gate.schema.gradients import with_gradients
 from gate.schema.halves import join_halves
 from gate.schema.model import OpSchema
 from gate.schema.reader import Reader, TooManyProblems
@@ -43,7 +44,7 @@ def load_files(files: Mapping[str, bytes]) -> tuple[OpSchema, ...]:
     problems += _twice(made)
     if problems:
         raise SchemaError(problems)
-    return tuple(made)
+    return tuple(with_gradients(schema) for schema in made)
 
 
 def _twice(schemas: Iterable[OpSchema]) -> list[Problem]:

@@ -187,6 +187,8 @@ class TensorArg:
     """Dims that are drawn anew for each tensor of the list."""
     on_cpu: bool = False
     """`device: cpu`: stays on the host."""
+    incoming: str = ""
+    """The return whose incoming gradient it is (`gate.schema.gradients`); empty: an arg."""
     line: int = 0
     """1-based line in the schema file."""
 
@@ -295,6 +297,8 @@ class Return:
     """`is:` this very arg."""
     tolerance: Tolerance | None = None
     """None: the op's."""
+    gradient: str = ""
+    """The arg whose gradient it is (`gate.schema.gradients`); empty: a return."""
     line: int = 0
     """1-based line in the schema file."""
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from gate.schema.expr import EvalError, evaluate
+from gate.schema.gradients import own_args, own_returns
 from gate.schema.model import (
     Arg,
     CompareKind,
@@ -257,8 +258,8 @@ def _extents(dim: Dim) -> str:
 
 
 def _args(old: OpSchema, new: OpSchema) -> Iterator[str]:
-    after = {arg.name: arg for arg in new.args}
-    for was in old.args:
+    after = {arg.name: arg for arg in own_args(new)}
+    for was in own_args(old):
         now = after.get(was.name)
         if now is None:
             yield f"arg {was.name} is gone"
@@ -345,8 +346,8 @@ def _values_as_wide(was: Values, now: Values) -> bool:
 
 
 def _returns(old: OpSchema, new: OpSchema) -> Iterator[str]:
-    after = {ret.name: ret for ret in new.returns}
-    for was in old.returns:
+    after = {ret.name: ret for ret in own_returns(new)}
+    for was in own_returns(old):
         now = after.get(was.name)
         if now is None:
             yield f"return {was.name} is gone"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import assert_never
 
+from gate.schema.gradients import own_args, own_returns
 from gate.schema.match import patterns
 from gate.schema.model import (
     Assignment,
@@ -45,9 +46,9 @@ def _lines(schema: OpSchema) -> Iterator[str]:
         yield f"  dim          {_dim(dim)}"
     for name, dtypes in schema.dtypes:
         yield f"  dtype        {name}: {', '.join(dtypes)}"
-    for arg in schema.args:
+    for arg in own_args(schema):
         yield f"  arg          {_tensor(arg) if isinstance(arg, TensorArg) else _scalar(arg)}"
-    for ret in schema.returns:
+    for ret in own_returns(schema):
         yield f"  return       {_return(ret)}"
     if not schema.returns:
         yield "  return       None"
@@ -85,7 +86,7 @@ def _arguments(schema: OpSchema) -> str:
     """Spell out what a call without parentheses passes."""
     if schema.entry.args is not None:
         return ""
-    return f"  with ({', '.join(arg.name for arg in schema.args)})"
+    return f"  with ({', '.join(arg.name for arg in own_args(schema))})"
 
 
 def _dim(dim: Dim) -> str:

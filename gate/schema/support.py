@@ -25,9 +25,16 @@ def _written_list(schema: OpSchema) -> bool:
     )
 
 
+def _shapeless(schema: OpSchema) -> bool:
+    return any(isinstance(a, TensorArg) and a.incoming and a.shape is None for a in schema.args)
+
+
 UNSUPPORTED: Mapping[str, tuple[Uses, str]] = MappingProxyType(
     {
-        "$.grad": (lambda s: s.grad is not None, "gradients are not checked yet"),
+        "$.grad.returns": (
+            _shapeless,
+            "a return that carries a gradient must declare its `tensor`",
+        ),
         "$.independent": (lambda s: bool(s.independent), "sliced references do not exist yet"),
         "$.properties": (lambda s: bool(s.properties), "properties are not evaluated yet"),
         "$.args.*.io": (_written_list, "a list of tensors that the call writes is not judged yet"),

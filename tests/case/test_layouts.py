@@ -13,7 +13,7 @@ from gate.case.bound import Place
 from gate.case.layouts import (
     FAR_STRIDE,
     contiguous_strides,
-    expanded_axis,
+    expanded_axes,
     fits_far_rows,
     is_contiguous,
     layouts_for,
@@ -45,8 +45,8 @@ def test_every_layout_stays_inside_its_storage_and_no_two_elements_meet(
             continue
         last = spot.offset + sum((e - 1) * s for e, s in zip(shape, spot.strides, strict=True))
         assert spot.offset >= 0 and last < spot.storage
-        axis = expanded_axis(layout, shape)
-        distinct = spot.numel if axis is None else spot.numel // shape[axis]
+        repeats = math.prod(shape[axis] for axis in expanded_axes(layout, shape))
+        distinct = spot.numel // repeats
         assert len(set(positions(spot).tolist())) == distinct
 
 

@@ -8,9 +8,10 @@ import time
 
 import numpy as np
 
+from gate.run.argwire import TensorWire
 from gate.run.pool import WorkerSettings, start_references, start_workers
 from gate.run.process import family
-from gate.run.protocol import LoadRequest, Outcome, RunRequest, TensorWire
+from gate.run.protocol import LoadRequest, Outcome, RunRequest
 
 X = np.ones((3, 5), dtype=np.float32)
 

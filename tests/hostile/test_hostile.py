@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gate.run.argwire import TensorWire
 from gate.run.pool import KernelWorker, WorkerSettings, start_workers
 from gate.run.process import family
-from gate.run.protocol import LoadRequest, Observation, Outcome, RunRequest, TensorWire
+from gate.run.protocol import LoadRequest, Observation, Outcome, RunRequest
 
 pytestmark = pytest.mark.triton
 

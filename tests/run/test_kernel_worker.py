@@ -10,14 +10,12 @@ import pytest
 from run_tree import TREE
 
 from gate.errors import WorkerError
+from gate.run.argwire import ListWire, ScalarWire, TensorWire
 from gate.run.pool import WorkerSettings, start_workers
 from gate.run.protocol import (
-    ListWire,
     LoadRequest,
     Outcome,
     RunRequest,
-    ScalarWire,
-    TensorWire,
 )
 
 pytestmark = pytest.mark.triton

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gate.errors import DeviceError
 from gate.run import memcheck
+from gate.run.argwire import TensorWire
 from gate.run.pool import WorkerSettings, start_workers
 from gate.run.protocol import (
     Fault,
@@ -20,7 +21,6 @@ from gate.run.protocol import (
     Outcome,
     Region,
     RunRequest,
-    TensorWire,
 )
 
 NEW = """========= COMPUTE-SANITIZER

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from gate.run.argwire import TensorWire
 from gate.run.outcomes import collect_outputs
-from gate.run.protocol import TensorWire
 from gate.run.tensors import make_slab
 
 pytestmark = pytest.mark.triton

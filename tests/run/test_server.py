@@ -21,9 +21,10 @@ from run_tree import TREE
 from gate.engine.device import settle_device
 from gate.engine.settings import RunSettings
 from gate.errors import DeviceError, WorkerError
+from gate.run.argwire import TensorWire
 from gate.run.pool import WorkerSettings, start_workers
 from gate.run.process import family
-from gate.run.protocol import LoadRequest, Outcome, RunRequest, TensorWire
+from gate.run.protocol import LoadRequest, Outcome, RunRequest
 from gate.run.remote import server_info
 
 pytestmark = pytest.mark.triton

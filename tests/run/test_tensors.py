@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gate.dtypes import DTYPES, Kind
 from gate.run import tensors
-from gate.run.protocol import TensorWire
+from gate.run.argwire import TensorWire
 from gate.run.tensors import guard_value, make_slab, poison_value, touched
 from gate.run.values import to_array, to_tensor, torch_dtype
 

@@ -82,4 +82,4 @@ def test_two_extents_that_are_meant_are_written_the_larger_first() -> None:
 
 
 def test_every_sample_keeps_every_rule() -> None:
-    assert len(data_schemas()) == 23
+    assert len(data_schemas()) == 24

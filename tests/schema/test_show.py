@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from schema_texts import DATA, data_files, data_schemas
 
 from gate.errors import SchemaError
+from gate.schema.gradients import own_args, own_returns
 from gate.schema.hints import hints
 from gate.schema.load import load_files
 from gate.schema.match import patterns
@@ -28,7 +29,7 @@ def test_what_is_shown_names_everything_that_is_declared(name: str) -> None:
     schema = data_schemas()[name]
     text = render(schema)
     names = [d.name for d in schema.dims] + [n for n, _ in schema.dtypes]
-    names += [a.name for a in schema.args] + [r.name for r in schema.returns]
+    names += [a.name for a in own_args(schema)] + [r.name for r in own_returns(schema)]
     for word in names:
         assert f" {word}" in text
 
