@@ -50,9 +50,10 @@ def measured_run(options: argparse.Namespace) -> dict[str, Any]:
     """Run the study in this process and return its figures."""
     settings = RunSettings(
         device=options.device, seed=options.seed, cases=options.cases, jobs=options.jobs,
-        triton_cache=options.triton_cache,
+        triton_cache=options.triton_cache, explain=False,
     )  # fmt: skip
-    return figures(run_verdicts(None, settings, tuple(options.only), part=options.part))
+    (study,) = run_verdicts(None, settings, tuple(options.only), part=options.part)
+    return figures(study)
 
 
 def figures(study: VerdictStudy) -> dict[str, Any]:

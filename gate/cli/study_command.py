@@ -10,7 +10,7 @@ from gate.cli.options import positive, seed_number
 from gate.cli.progress import console_listener
 from gate.engine.device import DEVICES
 from gate.engine.settings import RunSettings
-from gate.study.corpus import PARTS
+from gate.study.corpus import PARTS, Role
 from gate.study.mutants import mutant_table, run_mutants, write_mutants
 from gate.study.plot import recall_plot
 from gate.study.samplers import STRATEGIES
@@ -20,7 +20,7 @@ from gate.study.strategies import (
     strategy_table,
     write_study,
 )
-from gate.study.verdicts import STUDY_CASES, run_verdicts, verdict_table, write_rows
+from gate.study.verdicts import STUDY_CASES, run_verdicts, seeds_table, write_rows
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
@@ -39,6 +39,12 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     )
     verdicts.add_argument("--seed", type=seed_number, default=0, metavar="S", help="default: 0")
     verdicts.add_argument(
+        "--seeds", type=positive, default=1, metavar="N", help="seeds S .. S+N-1 (default: 1)"
+    )
+    verdicts.add_argument(
+        "--role", choices=[role.value for role in Role], help="controls or bugs alone"
+    )
+    verdicts.add_argument(
         "--cases", type=positive, default=STUDY_CASES, metavar="N",
         help=f"cases an op (default: {STUDY_CASES})",
     )  # fmt: skip
@@ -51,6 +57,10 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     verdicts.add_argument(
         "--part", choices=PARTS, default="paper",
         help="the paper's 26 rows, the field's pairs, or all (default: paper)",
+    )  # fmt: skip
+    verdicts.add_argument(
+        "--explain", action="store_true",
+        help="shrink and diagnose the findings too, as a run does",
     )  # fmt: skip
     verdicts.add_argument("--out", type=Path, metavar="FILE", help="write the rows as JSON too")
     verdicts.set_defaults(command=verdicts_command)
@@ -168,11 +178,14 @@ def verdicts_command(options: argparse.Namespace) -> int:
     """Run the verdict study; 1 when a verdict is not the one that its role asks for."""
     settings = RunSettings(
         device=options.device, seed=options.seed, cases=options.cases, jobs=options.jobs,
-        benchmarks=True,
+        explain=options.explain, benchmarks=True,
     )  # fmt: skip
     with console_listener(sys.stderr) as listener:
-        study = run_verdicts(options.corpus, settings, tuple(options.only), listener, options.part)
-    print(verdict_table(study))
+        studies = run_verdicts(
+            options.corpus, settings, tuple(options.only), listener, options.part,
+            seeds=options.seeds, role=Role(options.role) if options.role else None,
+        )  # fmt: skip
+    print(seeds_table(studies))
     if options.out:
-        write_rows(study, options.out)
-    return 0 if study.as_expected else 1
+        write_rows(studies, options.out)
+    return 0 if all(study.as_expected for study in studies) else 1

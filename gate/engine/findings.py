@@ -78,14 +78,15 @@ def _finding(
     fingerprint = group.failure.fingerprint
     start = min(group.records, key=lambda r: sort_key(task.schema, r.case))
     hunter = _Hunter(task, crew, settings, fingerprint)
-    if group.failure.kind not in _NO_SHRINK and hunter.fails(start.case):
-        smallest = hunter.shrink(start.case)
-    else:
-        smallest = start.case
+    smallest = start.case
+    if settings.explain and group.failure.kind not in _NO_SHRINK and hunter.fails(smallest):
+        smallest = hunter.shrink(smallest)
     again = [hunter.run(smallest) for _ in range(RERUNS)]
     confirmed = sum(record.fails_like(fingerprint) for record in again)
     shown = next((r for r in again if r.fails_like(fingerprint)), start)
-    diagnosis = diagnose_finding(task, crew, settings, group.failure, records, shown, tiles)
+    diagnosis = Diagnosis()
+    if settings.explain:
+        diagnosis = diagnose_finding(task, crew, settings, group.failure, records, shown, tiles)
     return _build(
         task, group, shown, confirmed=confirmed, origin=_origin(hunter, smallest),
         shrink_runs=hunter.runs, diagnosis=diagnosis,

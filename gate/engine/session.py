@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from gate import __version__
-from gate.engine.device import lane_count, settle_device
+from gate.engine.device import settle_device
+from gate.engine.foremen import Outcome, share_out
 from gate.engine.lanes import Crew
 from gate.engine.oprun import OpRun
 from gate.engine.scope import Scope
@@ -36,16 +36,13 @@ def run_gate(
     """
     started = time.monotonic()
     if not scope.op_schemas:
-        return _result(scope, settings, policy, (), started, crew=None)
+        return _result(scope, settings, policy, None, started)
     with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
         tasks = scope.tasks(open_folder(folder, settings))
         settings = settle_device(settings)
         listener(Event(kind="start", text=f"{len(tasks)} ops on {settings.device}"))
-        with Crew(worker_settings(settings), lane_count(settings)) as crew:
-            reports, interrupted = run_ops(tasks, crew, settings, listener)
-            return _result(
-                scope, settings, policy, reports, started, crew=crew, interrupted=interrupted
-            )
+        outcome = run_ops(tasks, settings, listener)
+        return _result(scope, settings, policy, outcome, started)
 
 
 def worker_settings(settings: RunSettings) -> WorkerSettings:
@@ -65,67 +62,47 @@ def open_folder(folder: str, settings: RunSettings) -> Path:
 
 
 def run_ops(
-    tasks: Sequence[OpTask],
-    crew: Crew,
-    settings: RunSettings,
-    listener: Listener = silent,
-) -> tuple[tuple[OpReport, ...], bool]:
-    """Run ops over a crew; reports come in order of the tasks.
+    tasks: Sequence[OpTask], settings: RunSettings, listener: Listener = silent
+) -> Outcome[OpReport]:
+    """Run ops side by side; reports come in order of the tasks.
 
-    Ops run side by side, one driver a lane, and share the lanes case by case. Ctrl-C ends the run
-    with the reports that are complete; the second value says so.
+    Ctrl-C ends the run with the reports that are complete.
+
+    Raises
+        WorkerError  no worker could be started
     """
     deadline = time.monotonic() + settings.seconds if settings.seconds else None
-    drivers = min(len(tasks), len(crew.lanes)) or 1
-    stop = threading.Event()
+    job = partial(_run_op, settings=settings, deadline=deadline)
+    return share_out(job, tasks, worker_settings(settings), settings, listener)
 
-    def drive(task: OpTask) -> OpReport | None:
-        if stop.is_set():
-            return None
-        return OpRun(task, crew, settings, listener, deadline).run()
 
-    pool = ThreadPoolExecutor(drivers, thread_name_prefix="op")
-    futures = [pool.submit(drive, task) for task in tasks]
-    reports: list[OpReport] = []
-    try:
-        for future in futures:
-            report = future.result()
-            if report is not None:
-                reports.append(report)
-    except KeyboardInterrupt:
-        stop.set()
-        crew.close()
-        done = [f for f in futures if f.done() and not f.cancelled() and f.exception() is None]
-        finished = [f.result() for f in done]
-        return tuple(report for report in finished if report is not None), True
-    finally:
-        stop.set()
-        pool.shutdown(wait=False, cancel_futures=True)
-    return tuple(reports), False
+def _run_op(
+    crew: Crew, task: OpTask, listener: Listener, *, settings: RunSettings, deadline: float | None
+) -> OpReport:
+    return OpRun(task, crew, settings, listener, deadline).run()
 
 
 def _result(
     scope: Scope,
     settings: RunSettings,
     policy: Policy,
-    reports: tuple[OpReport, ...],
+    outcome: Outcome[OpReport] | None,
     started: float,
-    *,
-    crew: Crew | None,
-    interrupted: bool = False,
 ) -> RunResult:
-    worker = crew.info if crew else None
+    worker = outcome.info if outcome else None
+    reports = outcome.results if outcome else ()
+    interrupted = outcome is not None and outcome.interrupted
     info = RunInfo(
         tool=__version__,
         seed=settings.seed,
-        device=settings.device if crew else "",
+        device=settings.device if worker else "",
         device_name=worker.device_name if worker else "",
         base=scope.base_sha,
         head=scope.head_name,
         versions=worker.versions if worker else (),
         fences=worker.fences if worker else (),
         seconds=round(time.monotonic() - started, 3),
-        timings=crew.timings() if crew else Timings(),
+        timings=outcome.timings if outcome else Timings(),
         budget_cases=settings.case_budget,
         budget_seconds=settings.seconds,
     )

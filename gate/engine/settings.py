@@ -31,6 +31,9 @@ class RunSettings:
     """Time limit of one case, compile included."""
     max_findings: int = 4
     """Findings of one op that are confirmed, shrunk and diagnosed; the rest are counted."""
+    explain: bool = True
+    """Shrink and diagnose findings; without it a finding shows the simplest case that failed, and
+    is still run again."""
     shrink_runs: int = 60
     """Kernel runs that shrinking one finding may take."""
     shrink_seconds: float = 20.0

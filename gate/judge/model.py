@@ -139,9 +139,9 @@ class ErrorStats:
     max_ulp: float
     """Largest error in ulps of the output dtype at the reference."""
     p50_abs: float
-    """Median absolute error."""
+    """Median absolute error; 0 for an output that is right, of which nobody asks."""
     p99_abs: float
-    """99th percentile of the absolute error."""
+    """99th percentile of the absolute error; 0 likewise."""
     worst: tuple[int, ...]
     """Index of the element that is furthest outside its allowance."""
     worst_out: float

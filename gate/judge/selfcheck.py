@@ -84,11 +84,18 @@ def _escaped(spoil: str, cases: int) -> str:
     return f"`{name}` with {what} passes on all {cases} cases; {mend}"
 
 
-def self_check(bound: BoundCase, inputs: CaseInputs, oracle: Oracle) -> SelfCheck:
+def self_check(
+    bound: BoundCase,
+    inputs: CaseInputs,
+    oracle: Oracle,
+    settled: frozenset[str] = frozenset(),
+) -> SelfCheck:
     """Prove a schema on one case: the truth passes, and what is spoilt does not.
 
     The result's `reasons` say what is wrong with the reference itself; merge the proofs of several
     cases (`SelfCheck.merged`) to learn whether a spoil escapes.
+
+    settled  spoils that an earlier case has caught: one case is enough, so they are left out
 
     Raises
         ReferenceFault  the reference fails on this case
@@ -100,7 +107,7 @@ def self_check(bound: BoundCase, inputs: CaseInputs, oracle: Oracle) -> SelfChec
         return SelfCheck.failed(words)
     held = _Held(oracle)
     try:
-        return _Proof(bound, inputs, held).run()
+        return _Proof(bound, inputs, held).run(settled)
     except (CaseTextError, EvalError) as problem:
         return SelfCheck.failed(problem.message)
 
@@ -138,8 +145,8 @@ class _Proof:
         self.items = judged(bound.schema)
         self.plain = make_context(bound, inputs, _seen(()), oracle, JudgeSettings())
 
-    def run(self) -> SelfCheck:
-        """Return what the proof came to."""
+    def run(self, settled: frozenset[str] = frozenset()) -> SelfCheck:
+        """Return what the proof came to; spoils that are `settled` are not tried again."""
         truth = self._truth()
         if len(truth) != len(self.items):
             return SelfCheck.failed(
@@ -155,6 +162,8 @@ class _Proof:
         tried, caught = set(), set()
         for index, item in enumerate(self.items):
             for name, spoilt in self._spoils(item, right[index]):
+                if f"{item.name}: {name}" in settled:
+                    continue
                 tried.add(f"{item.name}: {name}")
                 if self._judge([*right[:index], spoilt, *right[index + 1 :]]).failures:
                     caught.add(f"{item.name}: {name}")

@@ -313,17 +313,25 @@ def family(pid: int) -> list[int]:
     while todo:
         member = todo.pop()
         found.append(member)
-        for children in _children_files(member):
-            with contextlib.suppress(OSError):
-                todo += [int(word) for word in children.read_text().split()]
+        todo += _children(member)
     return found
 
 
-def _children_files(pid: int) -> Sequence[Path]:
+def _children(pid: int) -> list[int]:
+    """Return the children of every thread of a process; read often, so without `Path`."""
+    found: list[int] = []
     try:
-        return list(Path(f"/proc/{pid}/task").glob("*/children"))
+        threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
-        return []
+        return found
+    for thread in threads:
+        with contextlib.suppress(OSError):
+            file = os.open(f"/proc/{pid}/task/{thread}/children", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                found += [int(word) for word in os.read(file, 65_536).split()]
+            finally:
+                os.close(file)
+    return found
 
 
 def _grow_pipe(fd: int) -> None:

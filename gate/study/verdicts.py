@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gate.engine.device import choose_device, lane_count
+from gate.engine.device import choose_device
+from gate.engine.foremen import share_out
 from gate.engine.lanes import Crew
-from gate.engine.session import run_ops, worker_settings
+from gate.engine.oprun import OpRun
+from gate.engine.session import worker_settings
 from gate.engine.settings import Listener, RunSettings, silent
+from gate.engine.task import OpTask
 from gate.judge.model import BenchmarkVerdict, Verdict
 from gate.result import OpReport, Timings
 from gate.study.corpus import CorpusKernel, Role, load_corpus
@@ -37,9 +40,11 @@ class VerdictRow:
     failed: int
     """Of them, failed."""
     smallest: str
-    """Text of the smallest case of the first finding; empty without one."""
+    """Text of the simplest failing case of the first finding; empty without one."""
     seconds: float
     """Wall time."""
+    seed: int = 0
+    """The run's seed."""
     shows_here: bool = True
     """Whether the study's device can show the bug at all."""
 
@@ -66,7 +71,7 @@ class VerdictStudy:
     rows: tuple[VerdictRow, ...]
     """In the order of the corpus's index."""
     timings: Timings
-    """Where the time went."""
+    """Where the time went, of all seeds together."""
     interrupted: bool = False
     """Whether it was cut short."""
 
@@ -76,18 +81,34 @@ class VerdictStudy:
         return not self.interrupted and all(row.as_expected for row in self.rows)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trial:
+    """One kernel with one seed."""
+
+    kernel: CorpusKernel
+    task: OpTask
+    settings: RunSettings
+
+
 def run_verdicts(
     corpus: Path | None,
     settings: RunSettings,
     only: tuple[str, ...] = (),
     listener: Listener = silent,
     part: str = "all",
-) -> VerdictStudy:
-    """Gate every kernel of a corpus and return a row for each.
+    *,
+    seeds: int = 1,
+    role: Role | None = None,
+) -> tuple[VerdictStudy, ...]:
+    """Gate every kernel of a corpus with each seed, on one set of workers; one study a seed.
+
+    What benchmarks say does not depend on the seed: it is measured with the first one.
 
     corpus  the corpus folder; None: the one that belongs to this copy of kernel-gate.
     only    globs over op names; empty: all.
     part    `paper`, `field` or `all`.
+    seeds   how many, from `settings.seed` on.
+    role    controls or buggy kernels alone; None: both.
 
     Raises
         UsageError   the corpus cannot be read, or `only` names nothing
@@ -96,22 +117,47 @@ def run_verdicts(
         WorkerError  no worker could be started
     """
     loaded = load_corpus(corpus, only, part)
-    settings = replace(settings, device=choose_device(settings.device), benchmarks=True)
-    with Crew(worker_settings(settings), lane_count(settings)) as crew:
-        reports, interrupted = run_ops(loaded.tasks, crew, settings, listener)
-        info, timings = crew.info, crew.timings()
-    by_op = {report.op: report for report in reports}
-    rows = [_row(k, by_op[k.op], settings.device) for k in loaded.kernels if k.op in by_op]
-    return VerdictStudy(
-        device=settings.device, device_name=info.device_name, seed=settings.seed,
-        versions=info.versions, rows=tuple(rows), interrupted=interrupted,
-        timings=timings,
+    settings = replace(settings, device=choose_device(settings.device))
+    chosen = [
+        (kernel, task)
+        for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True)
+        if role in (None, kernel.role)
+    ]
+    trials = [
+        _Trial(
+            kernel=kernel, task=task,
+            settings=replace(settings, seed=seed, benchmarks=seed == settings.seed),
+        )
+        for seed in range(settings.seed, settings.seed + seeds)
+        for kernel, task in chosen
+    ]  # fmt: skip
+    outcome = share_out(_run_trial, trials, worker_settings(settings), settings, listener)
+    measured = {row.kernel: row.benchmarks for row in outcome.results if row.benchmarks}
+    return tuple(
+        VerdictStudy(
+            device=settings.device, device_name=outcome.info.device_name, seed=seed,
+            versions=outcome.info.versions,
+            rows=tuple(
+                replace(row, benchmarks=measured.get(row.kernel, ()))
+                for row in outcome.results
+                if row.seed == seed
+            ),
+            timings=outcome.timings,
+            interrupted=outcome.interrupted,
+        )
+        for seed in range(settings.seed, settings.seed + seeds)
     )  # fmt: skip
 
 
-def _row(kernel: CorpusKernel, report: OpReport, device: str) -> VerdictRow:
+def _run_trial(crew: Crew, trial: _Trial, listener: Listener) -> VerdictRow:
+    report = OpRun(trial.task, crew, trial.settings, listener).run()
+    return _row(trial.kernel, report, trial.settings)
+
+
+def _row(kernel: CorpusKernel, report: OpReport, settings: RunSettings) -> VerdictRow:
     return VerdictRow(
         kernel=kernel.op,
+        seed=settings.seed,
         role=kernel.role,
         benchmarks=report.benchmarks,
         verdict=report.verdict,
@@ -119,18 +165,18 @@ def _row(kernel: CorpusKernel, report: OpReport, device: str) -> VerdictRow:
         failed=report.counts.failed,
         smallest=report.findings[0].case if report.findings else "",
         seconds=report.seconds,
-        shows_here=device in kernel.devices,
+        shows_here=settings.device in kernel.devices,
     )
 
 
-def write_rows(study: VerdictStudy, path: Path) -> None:
-    """Write the study as a JSON list, one object a kernel.
+def write_rows(studies: Sequence[VerdictStudy], path: Path) -> None:
+    """Write studies as a JSON list, one object a kernel and seed.
 
     Each object also names the device, the seed and the versions, so that rows of several studies
     can be put together. The folder is made if it does not exist.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [_plain(row, study) for row in study.rows]
+    rows = [_plain(row, study) for study in studies for row in study.rows]
     path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -161,9 +207,20 @@ def _plain(row: VerdictRow, study: VerdictStudy) -> dict[str, Any]:
 def verdict_table(study: VerdictStudy) -> str:
     """Return the study as a text table with a closing line that counts what was found."""
     oracles = list(dict.fromkeys(b.oracle for row in study.rows for b in row.benchmarks))
-    head = ["kernel", "role", *oracles, "gate", "cases", "failed", "s", "smallest case"]
+    head = ["kernel", "role", *oracles, "gate", "cases", "failed", "s", "simplest failing case"]
     lines = [head, *(_cells(row, oracles) for row in study.rows)]
     return "\n".join([*_aligned(lines), "", _summary(study)])
+
+
+def seeds_table(studies: Sequence[VerdictStudy]) -> str:
+    """Return the table of the first seed, a closing line for each other one, and every verdict
+    that is not the expected one."""
+    lines = [verdict_table(studies[0])]
+    for study in studies[1:]:
+        lines.append(_summary(study))
+        odd = [row for row in study.rows if not row.as_expected]
+        lines += [f"  {row.kernel}: {row.verdict.value}, {row.smallest or '-'}" for row in odd]
+    return "\n".join(lines)
 
 
 def _cells(row: VerdictRow, oracles: Sequence[str]) -> list[str]:

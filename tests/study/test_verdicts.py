@@ -49,8 +49,8 @@ CAUGHT = row("relu_buggy", Role.BUGGY, Verdict.ILLUSION)
 def test_the_table_aligns_its_columns_and_counts_at_the_end() -> None:
     skipped = row("odd", Role.CONTROL, Verdict.PASS, passed=None)
     assert verdict_table(study(CLEAN, CAUGHT, skipped)).splitlines() == [
-        "kernel      role     KernelBench  gate      cases  failed  s    smallest case",
-        "-" * 77,
+        "kernel      role     KernelBench  gate      cases  failed  s    simplest failing case",
+        "-" * 85,
         "relu        control  pass 5/5     pass      40     0       1.2  -",
         "relu_buggy  buggy    pass 5/5     illusion  40     3       1.2  "
         "relu_buggy[N=3; T=float32; x=contiguous/normal; seed=000000]",
@@ -89,7 +89,7 @@ def test_an_interrupted_study_is_not_as_expected() -> None:
 
 def test_the_rows_are_written_one_object_a_kernel(tmp_path: Path) -> None:
     file = tmp_path / "results" / "rows.json"
-    write_rows(study(CLEAN, CAUGHT), file)
+    write_rows([study(CLEAN, CAUGHT)], file)
     rows = json.loads(file.read_text())
     assert [one["kernel"] for one in rows] == ["relu", "relu_buggy"]
     assert rows[1] == {
@@ -107,19 +107,22 @@ def test_the_rows_are_written_one_object_a_kernel(tmp_path: Path) -> None:
 @pytest.mark.triton
 def test_a_control_is_clean_and_its_bug_an_illusion_that_kernelbench_passes() -> None:
     settings = RunSettings(device="interpreter", cases=12, jobs=1)
-    made = run_verdicts(CORPUS, settings, ("leaky_relu*",))
+    made, other = run_verdicts(CORPUS, settings, ("leaky_relu*",), seeds=2)
     control, bug = made.rows
     assert (control.verdict, control.failed, control.cases) == (Verdict.PASS, 0, 12)
     assert bug.verdict is Verdict.ILLUSION
     assert bug.smallest.startswith("leaky_relu_buggy[M=1 N=")
     assert {b.oracle: b.passed for b in bug.benchmarks}["KernelBench"] is True
     assert made.as_expected
+    assert (other.seed, other.as_expected) == (1, True)
+    assert [row.benchmarks for row in other.rows] == [row.benchmarks for row in made.rows]
 
 
 @pytest.mark.triton
 def test_benchmarks_run_on_ops_whose_reference_is_given_a_return() -> None:
     settings = RunSettings(device="interpreter", cases=1, jobs=1)
-    (row,) = run_verdicts(CORPUS, settings, ("quantize_rows",), part="field").rows
+    (made,) = run_verdicts(CORPUS, settings, ("quantize_rows",), part="field")
+    (row,) = made.rows
     assert {b.oracle: b.passed for b in row.benchmarks} == {
         "KernelBench": True, "TritonBench": True, "GEAK": True,
     }  # fmt: skip

@@ -1,0 +1,294 @@
+"""Foremen: processes that share out the items of a run, each with a crew of lanes of its own.
+
+Judging is NumPy and Python under one interpreter lock: a single process feeds about four kernel
+workers and leaves the other cores idle. So a run with many lanes and many ops is cut by op. What
+crosses between a run and its foremen is trusted on both sides (both are kernel-gate itself), so
+it travels as `multiprocessing` sends it; what workers say never does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from gate.engine.device import lane_count
+from gate.engine.lanes import Crew
+from gate.engine.settings import Event, Listener, RunSettings, silent
+from gate.errors import GateError, WorkerError
+from gate.result import Timings
+from gate.run.capacity import visible_gpus
+from gate.run.fences import hide_from_workers
+from gate.run.pool import WorkerSettings
+from gate.run.protocol import WorkerInfo
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Job: TypeAlias = Callable[[Crew, Item, Listener], Result]
+"""Works one item off on a crew; a function of a module, so that a process can be sent it."""
+
+LANES_EACH = 2
+"""Lanes of one foreman: its process judges for about so many without holding them up."""
+FEWEST_LANES = 4
+"""Below this many lanes one process keeps up, and another would only cost its start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(Generic[Result]):
+    """What came of all items."""
+
+    results: tuple[Result, ...]
+    """In order of the items; those that a Ctrl-C left unfinished are missing."""
+    info: WorkerInfo
+    """The first kernel worker's greeting."""
+    timings: Timings
+    """Where the time went, over all crews."""
+    interrupted: bool = False
+    """Whether it was cut short."""
+
+
+def share_out(
+    job: Job[Item, Result],
+    items: Sequence[Item],
+    workers: WorkerSettings,
+    settings: RunSettings,
+    listener: Listener = silent,
+) -> Outcome[Result]:
+    """Work every item off, several side by side, and return the results in order.
+
+    Ctrl-C ends the run with the results that are complete.
+
+    job       called in this process, or in a foreman when there are lanes and items for several
+    workers   what each crew is started with
+
+    Raises
+        WorkerError  no worker could be started, or a foreman was lost
+        GateError    what `job` raised
+    """
+    lanes = lane_count(settings)
+    if lanes < FEWEST_LANES or len(items) < 2:
+        with Crew(workers, lanes) as crew:
+            return _in_process(job, items, crew, listener)
+    hide_from_workers()
+    count = min(len(items), lanes // LANES_EACH)
+    return _Team(job, items, listener).run(workers, count, lanes // count)
+
+
+def _in_process(
+    job: Job[Item, Result], items: Sequence[Item], crew: Crew, listener: Listener
+) -> Outcome[Result]:
+    """Work items off over one crew, one driver a lane."""
+    stop = threading.Event()
+
+    def drive(item: Item) -> Result | None:
+        return None if stop.is_set() else job(crew, item, listener)
+
+    pool = ThreadPoolExecutor(min(len(items), len(crew.lanes)) or 1, thread_name_prefix="op")
+    futures = [pool.submit(drive, item) for item in items]
+    interrupted = False
+    try:
+        results = [future.result() for future in futures]
+    except KeyboardInterrupt:
+        stop.set()
+        crew.close()
+        done = [f for f in futures if f.done() and not f.cancelled() and f.exception() is None]
+        results, interrupted = [future.result() for future in done], True
+    finally:
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+    kept = tuple(result for result in results if result is not None)
+    return Outcome(results=kept, info=crew.info, timings=crew.timings(), interrupted=interrupted)
+
+
+# --- the side of the run ------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class _Team(Generic[Item, Result]):
+    """The foremen of one run."""
+
+    job: Job[Item, Result]
+    """What each does with an item."""
+    items: Sequence[Item]
+    """All items."""
+    listener: Listener
+    """Who is told."""
+    results: dict[int, Result] = field(default_factory=dict)
+    """Item's number -> its result."""
+    info: WorkerInfo | None = None
+    """Greeting of the first worker."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held around `todo` and `results`."""
+    timings: list[Timings] = field(default_factory=list)
+    """One of each foreman that has finished."""
+    todo: list[int] = field(default_factory=list)
+    """Numbers of the items that nobody has taken, last one first."""
+
+    def run(self, workers: WorkerSettings, count: int, lanes: int) -> Outcome[Result]:
+        """Start foremen, hand them the items, and end them."""
+        self.todo = list(range(len(self.items)))[::-1]
+        context = multiprocessing.get_context("spawn")
+        members: list[tuple[BaseProcess, Connection]] = []
+        interrupted = False
+        try:
+            for number in range(count):
+                ours, theirs = context.Pipe()
+                place = _turned(workers, number * lanes)
+                process = context.Process(
+                    target=_foreman, args=(theirs, self.job, place, lanes), daemon=False
+                )
+                process.start()
+                theirs.close()
+                members.append((process, ours))
+            self._tend_all(members)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            _dismiss(members)
+        if self.info is None:
+            raise WorkerError("the run was ended before a worker was up")
+        found = tuple(self.results[number] for number in sorted(self.results))
+        return Outcome(
+            results=found, info=self.info, timings=_joined(self.timings), interrupted=interrupted
+        )
+
+    def _tend_all(self, members: list[tuple[BaseProcess, Connection]]) -> None:
+        with ThreadPoolExecutor(len(members), thread_name_prefix="foreman") as pool:
+            futures = [pool.submit(self._tend, connection) for _, connection in members]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:
+                with self.lock:
+                    self.todo.clear()
+                _dismiss(members)
+                raise
+
+    def _tend(self, connection: Connection) -> None:
+        """Feed one foreman until nothing is left to do."""
+        try:
+            info = _received(connection)
+            with self.lock:
+                self.info = self.info or info
+            under_way = sum(self._hand(connection) for _ in range(LANES_EACH))
+            while under_way:
+                message = _received(connection)
+                if isinstance(message, Event):
+                    self.listener(message)
+                    continue
+                number, result = message
+                with self.lock:
+                    self.results[number] = result
+                under_way += self._hand(connection) - 1
+            connection.send(None)
+            timings = _received(connection)
+            with self.lock:
+                self.timings.append(timings)
+        except (EOFError, OSError) as lost:
+            raise WorkerError(
+                "a process that judges for this run was lost (out of memory?); "
+                "run again with fewer --jobs"
+            ) from lost
+
+    def _hand(self, connection: Connection) -> int:
+        """Send the next item; return how many were sent."""
+        with self.lock:
+            number = self.todo.pop() if self.todo else None
+        if number is None:
+            return 0
+        connection.send((number, self.items[number]))
+        return 1
+
+
+def _joined(parts: Sequence[Timings]) -> Timings:
+    """Add up the times of crews that worked side by side."""
+    phases: Counter[str] = Counter()
+    for part in parts:
+        phases.update(dict(part.phases))
+    return Timings(
+        lanes=sum(part.lanes for part in parts),
+        start_seconds=max((part.start_seconds for part in parts), default=0.0),
+        run_seconds=max((part.run_seconds for part in parts), default=0.0),
+        kernel_runs=sum(part.kernel_runs for part in parts),
+        phases=tuple((name, round(seconds, 3)) for name, seconds in phases.items()),
+    )
+
+
+def _received(connection: Connection) -> Any:
+    message = connection.recv()
+    if isinstance(message, BaseException):
+        raise message
+    return message
+
+
+def _dismiss(members: list[tuple[BaseProcess, Connection]]) -> None:
+    """End foremen: they leave when their connection closes, and end their workers first."""
+    for _, connection in members:
+        with contextlib.suppress(OSError):
+            connection.close()
+    deadline = time.monotonic() + 10.0
+    for process, _ in members:
+        process.join(max(0.1, deadline - time.monotonic()))
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+def _turned(workers: WorkerSettings, by: int) -> WorkerSettings:
+    """Deal GPUs to the workers of all foremen in turn, as if they were one crew."""
+    gpus = workers.gpus or (visible_gpus() if workers.device == "cuda" else ())
+    if len(gpus) < 2:
+        return workers
+    start = by % len(gpus)
+    return replace(workers, gpus=(*gpus[start:], *gpus[:start]))
+
+
+# --- the side of a foreman ----------------------------------------------------------------------
+
+
+def _foreman(
+    connection: Connection, job: Job[Any, Any], workers: WorkerSettings, lanes: int
+) -> None:
+    """The life of a foreman: open a crew, work off what comes, leave when the run hangs up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run hears it, and hangs up
+    guard = threading.Lock()
+
+    def say(message: Any) -> None:
+        with guard, contextlib.suppress(OSError):
+            connection.send(message)
+
+    try:
+        crew = Crew(workers, lanes)
+    except GateError as problem:
+        say(problem)
+        return
+    say(crew.info)
+
+    def work(number: int, item: Any) -> None:
+        try:
+            say((number, job(crew, item, say)))
+        except GateError as problem:
+            say(problem)
+        except BaseException as defect:  # noqa: BLE001 - the edge of this process
+            say(RuntimeError(f"{type(defect).__name__}: {defect}\n{traceback.format_exc()}"))
+
+    pool = ThreadPoolExecutor(LANES_EACH, thread_name_prefix="op")
+    try:
+        while (message := connection.recv()) is not None:
+            pool.submit(work, *message)
+        say(crew.timings())
+        connection.recv()  # until the run hangs up
+    except (EOFError, OSError):
+        crew.close()
+        os._exit(0)
