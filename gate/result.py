@@ -210,6 +210,8 @@ class RunInfo:
     """`cuda` or `interpreter`; empty when no worker was started."""
     device_name: str = ""
     """Name of the GPU or processor."""
+    fallback: str = ""
+    """Why it is the interpreter although a GPU was looked for; empty when none was."""
     base: str = ""
     """Base commit, full hash; empty for none."""
     head: str = ""

@@ -2,7 +2,7 @@
 
     run           gate the change (`mode: run`), or read what another run handed over
     report        write the sticky comment; always ends with 0
-    requirements  write the trusted commit's requirements to stdout
+    prepare       write what a sandbox is made of, as the trusted commit says, into KG_PREPARED
     check         validate the inputs
 
 Outputs, summary and annotations go to the files that GITHUB_OUTPUT, GITHUB_STEP_SUMMARY and
@@ -23,8 +23,8 @@ from gate.action.gating import (
     gate_change,
     outputs_of,
     place_of,
+    prepare,
     read_result,
-    trusted_file,
 )
 from gate.action.github import Client
 from gate.action.inputs import ActionInputs, read_inputs
@@ -118,10 +118,16 @@ def _what(place: Place, environment: Mapping[str, str]) -> Report:
         return Report(result=None, problem=environment.get("KG_PROBLEM") or problem.message)
 
 
-def requirements(inputs: ActionInputs, environment: Mapping[str, str]) -> int:
-    """Write the trusted requirements file to stdout, byte for byte."""
-    held = trusted_file(inputs, place_of(inputs, environment), inputs.requirements)
-    sys.stdout.buffer.write(held)
+def prepare_sandbox(inputs: ActionInputs, environment: Mapping[str, str]) -> int:
+    """Write `device` and `requirements.txt` into the folder that KG_PREPARED names."""
+    made = prepare(inputs, place_of(inputs, environment))
+    folder = Path(environment["KG_PREPARED"])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "device").write_text(made.device, encoding="ascii")
+        (folder / "requirements.txt").write_bytes(made.requirements)
+    except OSError as problem:
+        raise UsageError(f"{folder}: cannot be written ({problem.strerror})") from problem
     return int(ExitCode.OK)
 
 
@@ -133,7 +139,7 @@ def check(inputs: ActionInputs, environment: Mapping[str, str]) -> int:
 _VERBS: Mapping[str, Callable[[ActionInputs, Mapping[str, str]], int]] = {
     "run": run,
     "report": report,
-    "requirements": requirements,
+    "prepare": prepare_sandbox,
     "check": check,
 }
 

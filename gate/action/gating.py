@@ -21,13 +21,16 @@ from gate.engine.settings import Listener, RunSettings, silent
 from gate.errors import ExitCode, UsageError
 from gate.report.jsonfile import loads
 from gate.report.limits import MAX_BYTES
+from gate.report.text import clean
 from gate.report.writer import check_folder, write_reports
 from gate.result import Policy, RunResult
-from gate.schema.config import GateConfig
+from gate.schema.config import GateConfig, load_config
 from gate.schema.paths import glob_match
 
 FORMATS = ("json", "junit", "comment", "summary", "sarif", "annotations")
 """What the action writes into the report folder."""
+FALLBACK_CHARACTERS = 1500
+"""Characters of docker's messages that a report keeps."""
 DEFAULT_SECONDS = 300.0
 """Wall time for all cases when neither an input nor the configuration says one."""
 
@@ -44,12 +47,19 @@ class Place:
     """GITHUB_EVENT_NAME."""
     report_dir: Path
     """Where reports go."""
+    worker_socket: str = ""
+    """Socket of the sandbox's worker server; empty: kernels run in processes of our own."""
+    trees: str = ""
+    """Folder that trees are laid out in for the sandbox."""
+    fallback: str = ""
+    """Why kernels run in the interpreter although a GPU was looked for."""
 
 
 def place_of(inputs: ActionInputs, environment: Mapping[str, str]) -> Place:
     """Return the places that the runner's variables name.
 
-    KG_REPO and KG_OUT stand in for the workspace where the run is in a container of its own.
+    KG_REPO and KG_OUT stand in for the workspace where the run is in a container of its own,
+    KG_WORKER_SOCKET and KG_TREES lead to the sandbox.
 
     Raises
         UsageError  a variable that a step always has is missing
@@ -65,6 +75,9 @@ def place_of(inputs: ActionInputs, environment: Mapping[str, str]) -> Place:
         event=Path(environment["GITHUB_EVENT_PATH"]),
         event_name=environment["GITHUB_EVENT_NAME"],
         report_dir=Path(named) if named else workspace / inputs.report_dir,
+        worker_socket=environment.get("KG_WORKER_SOCKET", ""),
+        trees=environment.get("KG_TREES", ""),
+        fallback=clean(environment.get("KG_FALLBACK", ""), FALLBACK_CHARACTERS),
     )
 
 
@@ -77,10 +90,17 @@ def gate_change(inputs: ActionInputs, place: Place, listener: Listener = silent)
     facts = understand(place.event_name, read_event(place.event), base=inputs.base)
     check_folder(place.report_dir)
     scope = scope_of(inputs, facts, Repo.open(place.repo))
-    settings = _settings(inputs, scope)
+    settings = replace(
+        _settings(inputs, scope), worker_socket=place.worker_socket, trees=place.trees
+    )
     result = run_gate(scope, settings, policy_of(inputs, scope.config), listener)
+    result = replace(result, info=replace(result.info, fallback=_fallback(result, place)))
     write_reports(result, place.report_dir, FORMATS)
     return result
+
+
+def _fallback(result: RunResult, place: Place) -> str:
+    return place.fallback if result.info.device == "interpreter" else ""
 
 
 def read_result(folder: Path) -> RunResult:
@@ -130,17 +150,35 @@ def _protected(inputs: ActionInputs, repo: Repo, revisions: Revisions) -> set[st
     return {path for path in paths if any(glob_match(path, pattern) for pattern in patterns)}
 
 
-def trusted_file(inputs: ActionInputs, place: Place, path: str) -> bytes:
-    """Return a file of the trusted commit, such as the requirements.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What must be known before a sandbox is started, all of it from the trusted commit."""
+
+    device: str
+    """`auto`, `cuda` or `interpreter`: the input, else the configuration's word."""
+    requirements: bytes
+    """The requirements file, byte for byte; empty when none is named."""
+
+
+def prepare(inputs: ActionInputs, place: Place) -> Prepared:
+    """Read what the sandbox is made of.
 
     Raises
-        UsageError  that commit has no such file
+        GateError  the event runs no code, or the trusted commit lacks or garbles a file
     """
     facts = understand(place.event_name, read_event(place.event), base=inputs.base)
     repo = Repo.open(place.repo)
     revisions = resolve(facts, repo, base=inputs.base)
     use_head = inputs.trusted_ref == "head" or revisions.base is None
     commit = revisions.head if use_head else str(revisions.base)
+    device = inputs.device
+    if device == "auto":
+        device = load_config(repo.read(commit, inputs.config), inputs.config).device or "auto"
+    wanted = _required(repo, commit, inputs.requirements) if inputs.requirements else b""
+    return Prepared(device=device, requirements=wanted)
+
+
+def _required(repo: Repo, commit: str, path: str) -> bytes:
     held = repo.read(commit, path)
     if held is None:
         raise UsageError(

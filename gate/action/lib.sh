@@ -38,19 +38,34 @@ kg_take() {
 
 # Runs a command whose output is shown but never obeyed.
 kg_muted() {
-  local token status=0
-  token="kg$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
-  printf '::stop-commands::%s\n' "$token"
+  local status=0
+  kg_silence="kg$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
+  printf '::stop-commands::%s\n' "$kg_silence"
   "$@" || status=$?
-  printf '\n::%s::\n' "$token"
+  kg_unmute
   return "$status"
 }
+kg_silence=""
+
+# Lets the runner obey again; also called when a signal ends a muted command.
+kg_unmute() {
+  [ -z "$kg_silence" ] || printf '\n::%s::\n' "$kg_silence"
+  kg_silence=""
+}
+
+# Runs a command beside this script, so that a signal ends the wait for it at once. It does not get
+# the descriptor that tells containers whether this script lives.
+kg_beside() {
+  if [ -n "$hold" ]; then "$@" {hold}>&- & else "$@" & fi
+  wait "$!"
+}
+hold=""
 
 # The variables that a container gets: inputs by name, and what GitHub says of the event.
 kg_env_flags() {
   local name
   env_flags=()
-  for name in $(compgen -e | grep -E '^KG_[A-Z_]+$' | grep -v -E '^KG_(TOKEN|OUT|REPO|PYTHON|USED_.*)$'); do
+  for name in $(compgen -e | grep -E '^KG_[A-Z_]+$' | grep -v -E '^KG_(TOKEN|OUT|REPO|PYTHON|PREPARED|TREES|WORKER_SOCKET|USED_.*)$'); do
     env_flags+=(-e "$name")
   done
   for name in GITHUB_EVENT_NAME GITHUB_REPOSITORY GITHUB_RUN_ID GITHUB_RUN_ATTEMPT GITHUB_SHA \

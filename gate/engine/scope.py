@@ -148,6 +148,7 @@ class Scope:
             tiles=tuple(tiles),
             base_root=str(base) if base else "",
             trusted=trusted,
+            untrusted_truth=not trusted and not self.trust_head,
             files={
                 kernel: (self.index.kernels[kernel].file, self.index.kernels[kernel].line)
                 for kernel in gated

@@ -38,25 +38,29 @@ def run_gate(
     if not scope.op_schemas:
         return _result(scope, settings, policy, None, started)
     with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
-        tasks = scope.tasks(open_folder(folder, settings))
+        tasks = scope.tasks(open_folder(settings.trees or folder, settings))
         settings = settle_device(settings)
         listener(Event(kind="start", text=f"{len(tasks)} ops on {settings.device}"))
         outcome = run_ops(tasks, settings, listener)
         return _result(scope, settings, policy, outcome, started)
 
 
-def worker_settings(settings: RunSettings) -> WorkerSettings:
-    """Return what the workers of a run are started with."""
+def worker_settings(settings: RunSettings, tasks: Sequence[OpTask] = ()) -> WorkerSettings:
+    """Return what the workers of a run are started with.
+
+    References that are new in the change are its code, and run where its kernels do.
+    """
+    fresh = sorted({task.trusted_root for task in tasks if task.untrusted_truth})
     return WorkerSettings(
         device=settings.device, env=settings.env, gpus=settings.gpus, socket=settings.worker_socket,
-        triton_cache=settings.triton_cache,
+        triton_cache=settings.triton_cache, remote_references=tuple(fresh),
     )  # fmt: skip
 
 
 def open_folder(folder: str, settings: RunSettings) -> Path:
     """Return the folder that trees are laid out in. Workers behind a socket are another user's:
     they may read it, as they must see it at the same path."""
-    if settings.worker_socket:
+    if settings.worker_socket and not settings.trees:
         os.chmod(folder, 0o755)
     return Path(folder)
 
@@ -73,7 +77,7 @@ def run_ops(
     """
     deadline = time.monotonic() + settings.seconds if settings.seconds else None
     job = partial(_run_op, settings=settings, deadline=deadline)
-    return share_out(job, tasks, worker_settings(settings), settings, listener)
+    return share_out(job, tasks, worker_settings(settings, tasks), settings, listener)
 
 
 def _run_op(

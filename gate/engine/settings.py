@@ -51,7 +51,11 @@ class RunSettings:
     gpus: tuple[str, ...] = ()
     """Ids of the GPUs that workers are spread over; empty: every visible one."""
     worker_socket: str = ""
-    """Unix socket of a worker server that hosts the kernel workers; empty: processes of our own."""
+    """Unix socket of a worker server that hosts the kernel workers; empty: processes of our own.
+    `{tree}` in it stands for `head` or `base`: each tree then has a server of its own."""
+    trees: str = ""
+    """Folder to lay the trees out in, which those servers see at the same path; empty: a temporary
+    one."""
     triton_cache: str = ""
     """Folder of compiled kernels that outlives the run; empty: one of the run's own."""
 

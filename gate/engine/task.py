@@ -32,5 +32,7 @@ class OpTask:
     """Folder of the base tree, to place a finding; empty when there is none."""
     trusted: bool = True
     """False: the schema is new in the change."""
+    untrusted_truth: bool = False
+    """Whether references, being new in the change, are its code and not the base's."""
     files: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """kernel id -> file and 1-based line."""

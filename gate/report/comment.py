@@ -89,13 +89,21 @@ def _first_line(result: RunResult) -> str:
     line = f"{_sign(result)} {headline(result, code_span)}"
     if _is_green(result):
         return f"{line} {_footer(result)}" if result.kernels else line
-    where = " (Checked on the CPU, without a GPU.)" if result.info.device == "interpreter" else ""
-    return f"### {line}{where}"
+    return f"### {line}{_where(result)}"
+
+
+def _where(result: RunResult) -> str:
+    if result.info.fallback:
+        return " (A GPU was looked for and none was seen: checked on the CPU.)"
+    return " (Checked on the CPU, without a GPU.)" if result.info.device == "interpreter" else ""
 
 
 def _is_green(result: RunResult) -> bool:
     """Whether there is nothing to say beyond that every kernel passed."""
-    extra = result.relaxed or result.protected or result.notes or result.exit_code
+    extra = (
+        result.relaxed or result.protected or result.notes or result.exit_code
+        or result.info.fallback
+    )  # fmt: skip
     plain = all(k.verdict is Verdict.PASS for k in result.kernels)
     return plain and not extra and all(op.trusted for op in result.ops)
 
@@ -123,6 +131,8 @@ def body(result: RunResult, image: str = DEFAULT_IMAGE, detail: Detail = Detail.
         finding_markdown(result, op, finding, image, detail) for op, finding in _told_once(result)
     ]
     parts += _open_questions(result)
+    if result.info.fallback:
+        parts.append(f"No GPU was used: {code_span(result.info.fallback, 1500)}")
     if result.notes:
         parts.append("Notes of this run:")
         parts.append(bullets([code_span(note, 1000) for note in result.notes[:_NOTES]]))

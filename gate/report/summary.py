@@ -68,6 +68,7 @@ def _run(result: RunResult) -> str:
     info, policy = result.info, result.policy
     rows = [
         ("device", " ".join(word for word in (info.device, info.device_name) if word) or "none"),
+        *([("no GPU", info.fallback)] if info.fallback else []),
         ("seed", str(info.seed)),
         ("head", info.head or "-"),
         ("base", info.base or "-"),

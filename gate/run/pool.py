@@ -30,7 +30,7 @@ from gate.run.protocol import (
     RunRequest,
     WorkerInfo,
 )
-from gate.run.remote import SocketLink
+from gate.run.remote import SocketLink, socket_of
 from gate.run.settings import WorkerSettings
 
 __all__ = ["KernelWorker", "ReferenceWorker", "WorkerSettings", "start_references", "start_workers"]
@@ -121,13 +121,16 @@ class _SharedCache:
 class _Trees:
     """The processes of one worker, one a code tree: two trees have modules of the same names."""
 
-    def __init__(self, make: Callable[[], Link], trees: int) -> None:
+    def __init__(
+        self, make: Callable[[str], Link], trees: int, fits: Callable[[str], bool]
+    ) -> None:
         self._make = make
+        self._fits = fits
         self._trees = max(1, trees)
         self._links: dict[str, Link] = {}
         self._lock = threading.Lock()
         self._closed = False
-        first = make()
+        first = make("")
         try:
             self.info = first.start()
         except WorkerError:
@@ -145,11 +148,18 @@ class _Trees:
             if found is None:
                 if len(self._links) >= self._trees:
                     given_up = self._links.pop(next(iter(self._links)))
-                found, self._spare = self._spare or self._make(), None
+                found = self._take_spare(root) or self._make(root)
             self._links[root] = found
         if given_up is not None:
             given_up.close()
         return found
+
+    def _take_spare(self, root: str) -> Link | None:
+        """The process that was started for no tree yet, if it may serve this one."""
+        if self._spare is None or not self._fits(root):
+            return None
+        spare, self._spare = self._spare, None
+        return spare
 
     def close(self) -> None:
         """End every process."""
@@ -169,14 +179,18 @@ class KernelWorker:
         self.number = number
         self._cache = cache
         self._loaded: set[tuple[int, LoadRequest]] = set()
-        self._trees = _Trees(self._make, settings.trees)
+        self._trees = _Trees(self._make, settings.trees, self._is_for_head)
         self.info = self._with_limits(self._trees.info)
         cache.take()
         self._open = True
 
-    def _make(self) -> Link:
+    def _is_for_head(self, root: str) -> bool:
+        pattern = self.settings.socket
+        return socket_of(pattern, root) == socket_of(pattern, "")
+
+    def _make(self, root: str) -> Link:
         if self.settings.socket:
-            return SocketLink(self.settings)
+            return SocketLink(self.settings, root)
         spec = ChildSpec(
             arguments=(
                 "--role", "kernel", "--device", self.settings.device,
@@ -192,6 +206,8 @@ class KernelWorker:
         return ProcessLink(spec, self.settings)
 
     def _with_limits(self, info: WorkerInfo) -> WorkerInfo:
+        if self.settings.socket:
+            return info  # its server has said
         limited = self.settings.memory_mib > 0 and os.path.exists("/proc/self/statm")
         return replace(info, fences=(*info.fences, ("memory", limited)))
 
@@ -269,10 +285,15 @@ class ReferenceWorker:
 
     def __init__(self, settings: WorkerSettings) -> None:
         self.settings = settings
-        self._trees = _Trees(self._make, settings.trees)
+        self._trees = _Trees(self._make, settings.trees, self._is_ours)
         self.info = self._trees.info
 
-    def _make(self) -> Link:
+    def _is_ours(self, root: str) -> bool:
+        return not (self.settings.socket and root in self.settings.remote_references)
+
+    def _make(self, root: str) -> Link:
+        if not self._is_ours(root):
+            return SocketLink(self.settings, root, role="reference")
         spec = ChildSpec(
             arguments=("--role", "reference"),
             env=worker_environment(settings=self.settings, number=0, cache="")

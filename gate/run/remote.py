@@ -7,12 +7,15 @@ like what a worker says: it lives where the code under test runs.
 
 from __future__ import annotations
 
+import os
 import secrets
 import select
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gate.errors import ProtocolError, WorkerError
@@ -24,15 +27,23 @@ from gate.run.settings import DEVICES, WorkerSettings
 
 _SERVER_SECONDS = 30.0
 """Beyond a request's own limit, for the server to end and replace a worker."""
+HEAD_TREE = "head"
+"""Name of the folder that the tree under test is laid out in."""
 MAX_LANES = 64
 """Workers that a server offers, and starts, at most."""
 
 
 class SocketLink:
-    """A worker behind a socket."""
+    """A worker behind a socket.
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    root  folder of the tree that it is for; empty: the head's
+    role  `kernel` or `reference`
+    """
+
+    def __init__(self, settings: WorkerSettings, root: str = "", role: str = "kernel") -> None:
         self.settings = settings
+        self.path = socket_of(settings.socket, root)
+        self.role = role
         self._generation = 0
         self._channel: Channel | None = None
         self._closed = False
@@ -45,8 +56,9 @@ class SocketLink:
             WorkerError  nobody listens there, what greets is no worker, or it serves another device
         """
         with self._use:
-            path = self.settings.socket
-            channel = self._channel = _connected(path)
+            path = self.path
+            channel, apart = _connected(path)
+            self._channel = channel
             deadline = time.monotonic() + self.settings.start_seconds
             try:
                 self._check(_server_info(channel, deadline, self._look))
@@ -61,18 +73,19 @@ class SocketLink:
                 self.discard()
                 raise
             self._generation += 1
-            return frame.message
+            info: WorkerInfo = frame.message
+            return replace(info, fences=(*info.fences, ("own container", apart)))
 
     def _wanted(self) -> WorkerStart:
         return WorkerStart(
-            env=self.settings.env, memory_mib=self.settings.memory_mib,
+            role=self.role, env=self.settings.env, memory_mib=self.settings.memory_mib,
             reply_bytes=self.settings.reply_bytes, memcheck=self.settings.memcheck,
         )  # fmt: skip
 
     def _check(self, server: ServerInfo) -> None:
         if server.device != self.settings.device:
             raise WorkerError(
-                f"the worker server on {self.settings.socket} serves {server.device}, and this run "
+                f"the worker server on {self.path} serves {server.device}, and this run "
                 f"wants {self.settings.device}; pass --device {server.device}, or start the server "
                 f"with `--device {self.settings.device}`"
             )
@@ -138,13 +151,23 @@ class SocketLink:
             self.discard()
 
 
-def server_info(path: str, seconds: float = 30.0) -> ServerInfo:
-    """Ask a worker server what it offers, without starting a worker.
+def socket_of(pattern: str, root: str) -> str:
+    """Return the socket for a tree: `{tree}` is the name of its folder, `head` without a root.
+
+    >>> socket_of("/s/{tree}.sock", "/trees/base"), socket_of("/s/one.sock", "/trees/base")
+    ('/s/base.sock', '/s/one.sock')
+    """
+    return pattern.replace("{tree}", os.path.basename(root) or HEAD_TREE)
+
+
+def server_info(pattern: str, seconds: float = 30.0) -> ServerInfo:
+    """Ask a worker server (the head's) what it offers, without starting a worker.
 
     Raises
         WorkerError  nobody listens there, or what greets is no worker server
     """
-    channel = _connected(path)
+    path = socket_of(pattern, "")
+    channel, _ = _connected(path)
     try:
         return _server_info(channel, time.monotonic() + seconds, lambda: None)
     except (ChannelClosed, DeadlinePassed, ProtocolError) as problem:
@@ -153,7 +176,8 @@ def server_info(path: str, seconds: float = 30.0) -> ServerInfo:
         channel.close()
 
 
-def _connected(path: str) -> Channel:
+def _connected(path: str) -> tuple[Channel, bool]:
+    """Connect; also return whether the server's process is out of sight (another namespace)."""
     peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         peer.connect(path)
@@ -164,8 +188,12 @@ def _connected(path: str) -> Channel:
             "`python -m gate.run.worker --socket PATH`"
         ) from None
     peer.setblocking(False)
+    apart = False
+    if hasattr(socket, "SO_PEERCRED"):
+        who = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        apart = struct.unpack("3i", who)[0] == 0
     fd = peer.detach()
-    return Channel(fd, fd)
+    return Channel(fd, fd), apart
 
 
 def _server_info(channel: Channel, deadline: float, idle: Callable[[], None]) -> ServerInfo:

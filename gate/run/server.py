@@ -1,9 +1,9 @@
 """A worker server: `python -m gate.run.worker --socket PATH`, for workers in another container.
 
-Each connection gets a kernel worker of its own, started when its peer asks for it and ended when
-the connection goes. The server relays messages and adds what only a supervisor can know: how a
-worker ended. It runs no code of the change itself. Workers share one Triton cache and are dealt
-over the GPUs.
+Each connection gets a worker of its own (of kernels, or of references that a change brings),
+started when its peer asks for it and ended when the connection goes. The server relays messages
+and adds what only a supervisor can know: how a worker ended. It runs no code of the change itself.
+Workers share one Triton cache and are dealt over the GPUs.
 """
 
 from __future__ import annotations
@@ -15,14 +15,21 @@ import socket
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from gate.errors import DeviceError, ProtocolError, WorkerError
 from gate.run.capacity import lanes_for, visible_gpus
 from gate.run.frames import Channel, ChannelClosed, Frame
-from gate.run.pool import KernelWorker, start_workers
-from gate.run.protocol import LoadRequest, RunRequest
+from gate.run.pool import KernelWorker, ReferenceWorker, start_references, start_workers
+from gate.run.protocol import (
+    LoadRequest,
+    MakeRequest,
+    PropertyRequest,
+    ReferenceRequest,
+    RunRequest,
+)
 from gate.run.remote import MAX_LANES, hung_up
 from gate.run.serving import ServerInfo, WorkerStart
 from gate.run.settings import WorkerSettings
@@ -45,60 +52,71 @@ class Served:
     """Taken by each connection while it lasts."""
 
 
-def serve(path: str, device: str, mode: int = OWN_USER_ONLY) -> None:
+def serve(path: str, device: str, mode: int = OWN_USER_ONLY, *, until_eof: bool = False) -> None:
     """Listen on a Unix socket until SIGTERM or SIGINT.
 
-    mode  permissions of the socket: who may write to it may run workers
+    mode       permissions of the socket: who may write to it may run workers
+    until_eof  end, too, when standard input does: it is held open by whoever needs the server
     """
-    listener = _listen(path, mode)
     for end in (signal.SIGTERM, signal.SIGINT):
         signal.signal(end, lambda *_: sys.exit(0))
+    if until_eof:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
     number = 0
-    with tempfile.TemporaryDirectory(
-        prefix="kernel-gate-triton-", ignore_cleanup_errors=True
-    ) as cache:
+    with (
+        tempfile.TemporaryDirectory(
+            prefix="kernel-gate-triton-", ignore_cleanup_errors=True
+        ) as cache,
+        _listening(path, mode) as listener,
+    ):
         served = Served(
             device=device, gpus=visible_gpus() if device == "cuda" else (), cache=cache,
             places=threading.BoundedSemaphore(MAX_LANES),
         )  # fmt: skip
-        try:
-            while True:
-                peer, _ = listener.accept()
-                served.places.acquire()
-                threading.Thread(
-                    target=_connection, args=(peer, served, number), daemon=True
-                ).start()
-                number += 1
-        finally:
-            listener.close()
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+        while True:
+            peer, _ = listener.accept()
+            served.places.acquire()
+            threading.Thread(target=_connection, args=(peer, served, number), daemon=True).start()
+            number += 1
 
 
-def _listen(path: str, mode: int) -> socket.socket:
-    """Return a listening socket; its path appears once it listens and has its mode."""
+def _end_with_stdin() -> None:
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _listening(path: str, mode: int) -> Iterator[socket.socket]:
+    """A listening socket; its path appears once it listens and has its mode, and goes with it."""
     unready = f"{path}.{os.getpid()}"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
     try:
-        listener.bind(unready)
+        before = os.umask(0o177)
+        try:
+            listener.bind(unready)
+        finally:
+            os.umask(before)
+        os.chmod(unready, mode)
+        listener.listen(MAX_LANES)
+        os.replace(unready, path)
+        yield listener
     finally:
-        os.umask(before)
-    os.chmod(unready, mode)
-    listener.listen(MAX_LANES)
-    os.replace(unready, path)
-    return listener
+        listener.close()
+        for leftover in (unready, path):
+            with contextlib.suppress(OSError):
+                os.unlink(leftover)
 
 
 def _connection(peer: socket.socket, served: Served, number: int) -> None:
     fd = peer.detach()
     channel = Channel(fd, fd)
-    worker: KernelWorker | None = None
+    worker: KernelWorker | ReferenceWorker | None = None
     try:
         lanes = min(MAX_LANES, lanes_for(served.device, len(served.gpus)))
         channel.send(Frame(message=ServerInfo(device=served.device, lanes=lanes)))
-        settings = _settings(served, channel.receive(max_blobs=0).message)
-        worker = start_workers(settings, 1, number)[0]
+        worker = _worker(served, channel.receive(max_blobs=0).message, number)
         channel.send(Frame(message=worker.info))
         while True:
             frame = channel.receive()
@@ -116,25 +134,37 @@ def _connection(peer: socket.socket, served: Served, number: int) -> None:
         served.places.release()
 
 
-def _settings(served: Served, wanted: Any) -> WorkerSettings:
+def _worker(served: Served, wanted: Any, number: int) -> KernelWorker | ReferenceWorker:
     if not isinstance(wanted, WorkerStart):
         raise ProtocolError(f"a connection starts with WorkerStart, not {type(wanted).__name__}")
-    return WorkerSettings(
+    settings = WorkerSettings(
         device=served.device, gpus=served.gpus, triton_cache=served.cache, env=wanted.env,
         memory_mib=wanted.memory_mib, reply_bytes=wanted.reply_bytes, memcheck=wanted.memcheck,
     )  # fmt: skip
+    match wanted.role:
+        case "kernel":
+            return start_workers(settings, 1, number)[0]
+        case "reference":
+            return start_references(settings, 1)[0]
+    raise ProtocolError(f"there is no worker of the role {wanted.role!r}")
 
 
-def _relay(worker: KernelWorker, message: Any) -> Any:
-    match message:
-        case LoadRequest():
+def _relay(worker: KernelWorker | ReferenceWorker, message: Any) -> Any:
+    match worker, message:
+        case KernelWorker(), LoadRequest():
             return worker.load(message)
-        case RunRequest():
+        case KernelWorker(), RunRequest():
             return worker.run(message)
-    raise ProtocolError(f"a kernel worker does not answer {type(message).__name__}")
+        case ReferenceWorker(), ReferenceRequest():
+            return worker.evaluate(message)
+        case ReferenceWorker(), MakeRequest():
+            return worker.make(message)
+        case ReferenceWorker(), PropertyRequest():
+            return worker.property(message)
+    raise ProtocolError(f"a {type(worker).__name__} does not answer {type(message).__name__}")
 
 
-def _watch(worker: KernelWorker, fd: int, done: threading.Event) -> None:
+def _watch(worker: KernelWorker | ReferenceWorker, fd: int, done: threading.Event) -> None:
     """End the worker when the other side hangs up while a request runs."""
 
     def look() -> None:

@@ -21,8 +21,10 @@ class ServerInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStart:
-    """Start one kernel worker for this connection. Answer: `WorkerInfo`."""
+    """Start one worker for this connection. Answer: `WorkerInfo`."""
 
+    role: str = "kernel"
+    """`kernel`, or `reference` for references that the change itself brings."""
     env: tuple[tuple[str, str], ...] = ()
     """Variables beyond the server's allow-list, from the trusted configuration."""
     memory_mib: int = 8192

@@ -41,4 +41,7 @@ class WorkerSettings:
     triton_cache: str = ""
     """Folder of Triton's cache that workers share; empty: a private one each."""
     socket: str = ""
-    """Unix socket of a worker server in another container; empty: processes of our own."""
+    """Unix socket of a worker server in another container; empty: processes of our own. `{tree}`
+    in it stands for the name of a tree's folder: each tree then has a server of its own."""
+    remote_references: tuple[str, ...] = ()
+    """Roots whose references are evaluated behind the socket, too: their code is the change's."""

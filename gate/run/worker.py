@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
         # The server is a supervisor: it starts workers and never runs code of the change itself.
         from gate.run.server import serve  # noqa: PLC0415
 
-        serve(options.socket, options.device, options.socket_mode)
+        serve(options.socket, options.device, options.socket_mode, until_eof=options.until_eof)
         return
     read_fd, write_fd = (int(fd) for fd in options.fd.split(","))
     for fd in (read_fd, write_fd):
@@ -58,6 +58,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         "--socket-mode", type=_mode, default=0o600, metavar="OCTAL",
         help="permissions of the socket (default: 600); who may write to it may run workers",
     )  # fmt: skip
+    parser.add_argument("--until-eof", action="store_true", help="serve until standard input ends")
     parser.add_argument("--role", choices=("kernel", "reference"), default="kernel")
     parser.add_argument("--device", choices=DEVICES, default="interpreter")
     parser.add_argument("--supervisor", type=int, default=0)

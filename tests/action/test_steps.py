@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,7 +27,7 @@ DOCKER = r"""#!/usr/bin/env bash
 # Plays docker: notes its words, sees a GPU where GPU_WAY says, and runs nothing of the gate.
 printf '%s\n' "$*" >> "$DOCKER_LOG"
 case "$1" in
-  version | kill | pull | build) exit 0 ;;
+  version | kill | pull | build | ps | rm) exit 0 ;;
   image) echo sha256:1; exit 0 ;;
 esac
 words="$*"
@@ -39,7 +43,23 @@ case "$words" in
     if [ "$way" = "${GPU_IGNORED:-}" ]; then echo "torch sees no GPU" >&2; exit 1; fi
     echo "docker: could not select device driver for $way" >&2
     exit 125 ;;
+  *"gate.run.worker"*)
+    socket=$(printf '%s\n' "$@" | sed -n 's|:/socket$||p')
+    tree=$(printf '%s\n' "$@" | sed -n 's|^/socket/||p')
+    [ -z "${SANDBOX_RC:-}" ] || { echo "docker: no such runtime"; exit "$SANDBOX_RC"; }
+    bind='import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])'
+    "$KG_PYTHON" -c "$bind" "$socket/$tree"
+    cat > /dev/null
+    echo "$tree ended with its owner" >> "$DOCKER_LOG"
+    exit 0 ;;
+  *"gate.action prepare"*)
+    out=$(printf '%s\n' "$@" | sed -n 's|:/out$||p')
+    mkdir -p "$out/prepared"
+    printf '%s' "$KG_DEVICE" > "$out/prepared/device"
+    printf 'einops\n' > "$out/prepared/requirements.txt"
+    exit "${PREPARE_RC:-0}" ;;
   *"gate.action run"*)
+    if [ -n "${SLEEP:-}" ]; then echo started >> "$DOCKER_LOG"; exec sleep "$SLEEP"; fi
     out=$(printf '%s\n' "$@" | sed -n 's|:/out$||p')
     printf 'verdict<<E\npass\nE\nexit-code<<E\n0\nE\n' > "$out/outputs"
     echo "::set-output name=verdict::forged"
@@ -74,12 +94,24 @@ def docker(checkout: Checkout) -> dict[str, str]:
 
 
 def docker_words(checkout: Checkout) -> list[str]:
-    return (checkout.folder / "docker.log").read_text().splitlines()
+    log = checkout.folder / "docker.log"
+    return log.read_text().splitlines() if log.exists() else []
 
 
 def gate_words(checkout: Checkout) -> str:
     (words,) = [line for line in docker_words(checkout) if "gate.action run" in line]
     return words
+
+
+def sandbox_words(checkout: Checkout, tree: str = "head") -> str:
+    wanted = f"--socket /socket/{tree}.sock"
+    (words,) = [line for line in docker_words(checkout) if wanted in line]
+    return words
+
+
+def mounts(words: str) -> list[str]:
+    """What a container sees of the host, as `place[:ro]`."""
+    return [part.split()[0].split(":", 1)[1] for part in words.split(" -v ")[1:]]
 
 
 # --- refused before anything is started ----------------------------------------------------------
@@ -146,9 +178,13 @@ def test_the_first_way_that_sees_a_gpu_is_taken(
 ) -> None:
     done = step("run.sh", docker | {"KG_DEVICE": "cuda", "GPU_WAY": way})
     assert done.returncode == 0, done.stdout
-    assert flags in gate_words(checkout)
-    ways = ("--gpus", "--runtime nvidia", "--device nvidia")
-    assert sum(word in gate_words(checkout) for word in ways) == (way != "plain")
+    for tree in ("head", "base"):
+        words = sandbox_words(checkout, tree)
+        assert flags in words
+        ways = ("--gpus", "--runtime nvidia", "--device nvidia")
+        assert sum(word in words for word in ways) == (way != "plain")
+        assert words.endswith("--device cuda")
+    assert "NVIDIA" not in gate_words(checkout) and "--gpus" not in gate_words(checkout)
 
 
 def test_a_flag_that_the_engine_ignores_is_no_gpu(
@@ -156,7 +192,7 @@ def test_a_flag_that_the_engine_ignores_is_no_gpu(
 ) -> None:
     more = {"KG_DEVICE": "cuda", "GPU_WAY": "runtime", "GPU_IGNORED": "gpus"}
     assert step("run.sh", docker | more).returncode == 0
-    assert "--gpus" not in gate_words(checkout)
+    assert "--gpus" not in sandbox_words(checkout)
 
 
 def test_cuda_without_a_gpu_is_not_decided_and_names_every_try(
@@ -173,24 +209,130 @@ def test_the_interpreter_asks_for_no_gpu(checkout: Checkout, docker: dict[str, s
     assert not any("import sys, torch" in line for line in docker_words(checkout))
 
 
-def test_the_sandbox_has_its_fences_and_neither_token_nor_checkout(
+FENCES = (
+    "--network none", "--read-only", "--cap-drop ALL", "no-new-privileges", "--pids-limit",
+    "--memory ", "--memory-swap ", "--tmpfs /tmp:exec", "--log-driver none",
+)  # fmt: skip
+
+
+def test_each_side_has_its_fences_and_neither_token_nor_checkout(
     checkout: Checkout, docker: dict[str, str]
 ) -> None:
     secrets = {"KG_TOKEN": "s3cret", "GITHUB_TOKEN": "s3cret", "ACTIONS_RUNTIME_TOKEN": "s3cret"}
     step("run.sh", docker | {"KG_DEVICE": "interpreter"} | secrets)
-    words = gate_words(checkout)
-    for flag in (
-        "--network none", "--read-only", "--cap-drop ALL", "no-new-privileges", "--pids-limit 512",
-        "--memory", "--user 10001:10001", "--tmpfs /tmp:exec",
-    ):  # fmt: skip
-        assert flag in words
-    assert "TOKEN" not in words
-    assert "docker.sock" not in words
-    assert f"{checkout.workspace}:" not in words
-    mounts = [part.split()[0] for part in words.split(" -v ")[1:]]
-    assert [m.split(":", 1)[1] for m in mounts] == [
+    gate, head, base = (
+        gate_words(checkout),
+        sandbox_words(checkout),
+        sandbox_words(checkout, "base"),
+    )
+    for words in (gate, head, base):
+        assert [flag for flag in FENCES if flag not in words] == []
+        assert "TOKEN" not in words and "s3cret" not in words
+        assert "docker.sock" not in words
+        assert f"{checkout.workspace}:" not in words
+    mounted = "/opt/kernel-gate-action/gate:ro"
+    assert mounts(gate) == [
+        mounted,
+        "/trees/head", "/trees/base", "/socket:ro",
         "/repo.git:ro", "/objects:ro", "/event.json:ro", "/out",
     ]  # fmt: skip
+    assert "--user 10001:10001" not in gate
+    for tree, words in (("head", head), ("base", base)):
+        assert mounts(words) == [mounted, f"/trees/{tree}:ro", "/socket"]
+        assert "--user 10001:10001" in words
+        assert "GITHUB" not in words and "KG_" not in words
+
+
+def test_a_sandbox_ends_with_the_step_however_that_ends(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    seconds = str(1000 + os.getpid())
+    more = docker | {"KG_DEVICE": "interpreter", "SLEEP": seconds}
+    process = subprocess.Popen([str(STEPS / "run.sh")], env=more, stdout=subprocess.DEVNULL)
+    wait_for(lambda: "started" in docker_words(checkout))
+    process.kill()
+    process.wait()
+    ends = {"head.sock ended with its owner", "base.sock ended with its owner"}
+    try:
+        wait_for(lambda: ends <= set(docker_words(checkout)))
+    finally:
+        for pid in sleepers(seconds):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_step_at_once_and_removes_what_it_started(
+    checkout: Checkout, docker: dict[str, str], number: int, code: int
+) -> None:
+    seconds = str(1000 + os.getpid())
+    more = docker | {"KG_DEVICE": "interpreter", "SLEEP": seconds}
+    process = subprocess.Popen([str(STEPS / "run.sh")], env=more, stdout=subprocess.PIPE, text=True)
+    wait_for(lambda: "started" in docker_words(checkout))
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == code
+    stop = [line for line in said.splitlines() if line.startswith("::stop-commands::")][-1]
+    assert f"::{stop.removeprefix('::stop-commands::')}::" in said
+    assert any(line.startswith("ps --all") for line in docker_words(checkout))
+    assert list(checkout.folder.glob("kernel-gate.*")) == []
+    wait_for(lambda: not sleepers(seconds))
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def sleepers(seconds: str) -> list[int]:
+    """Processes that play a gate at work."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if entry.read_bytes() == f"sleep\0{seconds}\0".encode():
+                found.append(int(entry.parent.name))
+    return found
+
+
+def test_a_sandbox_that_does_not_come_up_is_not_decided(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    done = step("run.sh", docker | {"KG_DEVICE": "interpreter", "SANDBOX_RC": "125"})
+    assert done.returncode == 3
+    assert "| docker: no such runtime" in done.stdout
+    assert "sandbox" in checkout.outputs()["problem"]
+
+
+def test_what_the_trusted_commit_refuses_starts_no_sandbox(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    done = step("run.sh", docker | {"KG_DEVICE": "interpreter", "PREPARE_RC": "2"})
+    assert done.returncode == 2
+    assert not any("gate.run.worker" in line for line in docker_words(checkout))
+
+
+def test_requirements_are_installed_with_a_network_and_mounted_read_only(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    more = {"KG_DEVICE": "interpreter", "KG_REQUIREMENTS": "r.txt", "KG_TOKEN": "s3cret"}
+    assert step("run.sh", docker | more).returncode == 0
+    (pip,) = [line for line in docker_words(checkout) if ":/packages.txt:ro" in line]
+    assert "--network bridge" in pip and "--cap-drop ALL" in pip
+    assert "TOKEN" not in pip and "GITHUB" not in pip
+    assert mounts(pip)[-2:] == ["/venv", "/packages.txt:ro"]
+    for words in (gate_words(checkout), sandbox_words(checkout)):
+        assert "/venv:ro" in mounts(words)
+        assert "/venv/bin/python3 -P -m gate" in words
+
+
+def test_an_image_of_the_user_s_gets_kernel_gate_from_the_action(
+    checkout: Checkout, docker: dict[str, str]
+) -> None:
+    step("run.sh", docker | {"KG_DEVICE": "interpreter"})
+    for words in (gate_words(checkout), sandbox_words(checkout)):
+        assert f" -v {ROOT}/gate:/opt/kernel-gate-action/gate:ro " in words
+        assert "-e PYTHONPATH=/opt/kernel-gate-action" in words
 
 
 def test_credentials_of_the_checkout_are_not_lent(
@@ -217,9 +359,10 @@ def test_what_the_container_prints_is_no_command(
 ) -> None:
     done = step("run.sh", docker | {"KG_DEVICE": "interpreter"})
     lines = done.stdout.splitlines()
-    stop = next(i for i, line in enumerate(lines) if line.startswith("::stop-commands::"))
+    forged = lines.index("::set-output name=verdict::forged")
+    stop = max(i for i in range(forged) if lines[i].startswith("::stop-commands::"))
     token = lines[stop].removeprefix("::stop-commands::")
-    assert stop < lines.index("::set-output name=verdict::forged") < lines.index(f"::{token}::")
+    assert f"::{token}::" in lines[forged:] and f"::{token}::" not in lines[:forged]
 
 
 @pytest.mark.parametrize(
