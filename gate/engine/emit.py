@@ -17,12 +17,15 @@ from gate.case.model import Case
 from gate.case.text import format_case
 from gate.engine.cases import prepare
 from gate.engine.context import CaseRecord
+from gate.engine.gradients import grad_wire
 from gate.engine.lanes import Crew
 from gate.engine.task import OpTask
 from gate.errors import UsageError
-from gate.run.argwire import ListWire, ScalarWire, TensorWire
+from gate.run.argwire import ArgWire, GradWire, ListWire, ScalarWire, TensorWire
 from gate.run.wire import wire_args
 from gate.schema.expr import Call
+from gate.schema.gradients import PREFIX, own_args, own_returns
+from gate.schema.model import Io, TensorArg
 
 MAX_INLINE = 8 * 2**20
 """Bytes of inputs that a test file may carry before compression."""
@@ -138,12 +141,10 @@ def flat(value):
         return list(value.values())
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
-
+{backward}
 def test_{op}_case():
     args = {{arg["name"]: build(arg, DEVICE) for arg in ARGS}}
-    truth = flat(reference({{name: widened(value) for name, value in args.items()}}))
-    returned = call(args, DEVICE)
-    outputs = {outputs}
+{body}
     assert len(outputs) == len(truth), f"{{len(outputs)}} values, expected {{len(truth)}}"
     for position, (out, expected) in enumerate(zip(outputs, truth)):
         if expected is None or out is None:
@@ -163,6 +164,60 @@ def test_{op}_case():
 '''
 
 
+_FORWARD = """\
+    truth = flat(reference({name: widened(value) for name, value in args.items()}))
+    returned = call(args, DEVICE)
+    outputs = OUTPUTS"""
+
+_BACKWARD = '''
+# Args whose gradients are checked; places of the returns that gradients flow back through, among
+# our returns and among the reference's values.
+GRAD = {args!r}
+THROUGH = {through!r}
+INCOMING = json.loads(zlib.decompress(base64.b64decode("""
+{incoming}
+""")))
+
+
+def leaves(args):
+    """The tensors that require gradients from now on."""
+    held = [args[name] if isinstance(args[name], list) else [args[name]] for name in GRAD]
+    return [tensor.requires_grad_(True) for tensors in held for tensor in tensors]
+
+
+def copied(args):
+    """The args of GRAD as copies that a reference may change in place."""
+    def copy(value):
+        return [copy(item) for item in value] if isinstance(value, list) else value.clone()
+
+    return dict(args, **{{name: copy(args[name]) for name in GRAD}})
+
+
+def gradients(values, tensors, incoming):
+    """What flows back to `tensors` when `incoming` comes in from behind `values`."""
+    pairs = [pair for pair in zip(values, incoming) if pair[0].requires_grad]
+    if not pairs:
+        return [None] * len(tensors)
+    outs, seeds = [v for v, _ in pairs], [g.to(v.dtype) for v, g in pairs]
+    return list(torch.autograd.grad(outs, tensors, seeds, allow_unused=True))
+
+'''
+
+_BOTH_WAYS = """\
+    incoming = [build(arg, DEVICE) for arg in INCOMING]
+    wide = {name: widened(value) for name, value in args.items()}
+    wide_leaves = leaves(wide)
+    truth = flat(reference(copied(wide)))
+    behind = [truth[place] for _, place in THROUGH]
+    found = gradients(behind, wide_leaves, [widened(g) for g in incoming])
+    truth = [t if t is None else t.detach() for t in [*truth[:COUNT], *found, *truth[COUNT:]]]
+    tensors = leaves(args)
+    returned = call(args, DEVICE)
+    outputs = [x if x is None else x.detach().clone() for x in OUTPUTS]
+    behind = [flat(returned)[place] for place, _ in THROUGH]
+    outputs[COUNT:COUNT] = gradients(behind, tensors, incoming)"""
+
+
 def emit_test(task: OpTask, case: Case, crew: Crew, record: CaseRecord, path: Path) -> None:
     """Write the case as a pytest file.
 
@@ -174,7 +229,8 @@ def emit_test(task: OpTask, case: Case, crew: Crew, record: CaseRecord, path: Pa
     ready = crew.call(lambda lane: prepare(task, case, lane))
     bound = ready.bound
     wires = wire_args(bound, ready.inputs)
-    size = sum(_wire_bytes(wire) for wire in wires)
+    backward = grad_wire(bound, ready.inputs)
+    size = sum(_wire_bytes(wire) for wire in (*wires, *(backward.incoming if backward else ())))
     if size > MAX_INLINE:
         raise UsageError(
             f"--emit-test: the case's inputs take {size:,} bytes, more than {MAX_INLINE:,}; use "
@@ -187,11 +243,12 @@ def emit_test(task: OpTask, case: Case, crew: Crew, record: CaseRecord, path: Pa
         pythonpath=list(task.pythonpath),
         args=_packed([_plain(wire) for wire in wires]),
         variables=_variables(bound),
-        tolerance=_tolerances(task, record),
+        tolerance=_tolerances(task, record, backward, wires),
         op=task.schema.op,
-        call=_call_code(task.schema.entry, [arg.name for arg in task.schema.args]),
+        call=_call_code(task.schema.entry, [arg.name for arg in own_args(task.schema)]),
         reference=_reference_code(task),
-        outputs=_outputs_code(task),
+        backward=_backward_code(task, backward),
+        body=_body(task, backward),
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -236,23 +293,48 @@ def _variables(bound: BoundCase) -> Mapping[str, Any]:
     return {**bound.dims, **bound.dtypes}
 
 
-def _tolerances(task: OpTask, record: CaseRecord) -> list[float]:
-    """The largest allowance of each output in order; 0 for exact ones."""
+def _tolerances(
+    task: OpTask, record: CaseRecord, backward: GradWire | None, wires: tuple[ArgWire, ...]
+) -> list[float]:
+    """The largest allowance of each output in order, 0 for exact ones; gradients follow the
+    returns, one for each tensor."""
     allowed = {
         c.output: (c.stats.worst_allowed if c.stats else 0.0) for c in record.judgement.comparisons
     }
-    return [float(allowed.get(name, 0.0)) for name in judged_names(task)]
+    names = [ret.name for ret in own_returns(task.schema) if not ret.is_arg]
+    lists = {wire.name: len(wire.items) for wire in wires if isinstance(wire, ListWire)}
+    for name in backward.args if backward else ():
+        count = lists.get(name)
+        whole = PREFIX + name
+        names += [whole] if count is None else [f"{whole}[{i}]" for i in range(count)]
+    return [float(allowed.get(name, 0.0)) for name in (*names, *_changed_args(task))]
 
 
-def judged_names(task: OpTask) -> list[str]:
-    """Return the names of what is judged: returns that are not `is:`, then inout and out args."""
-    names = [ret.name for ret in task.schema.returns if not ret.is_arg]
-    names += [
+def _changed_args(task: OpTask) -> list[str]:
+    return [
         arg.name
         for arg in task.schema.args
-        if getattr(arg, "io", None) is not None and arg.io.value in ("inout", "out")  # type: ignore[union-attr]
+        if isinstance(arg, TensorArg) and arg.io in (Io.INOUT, Io.OUT)
     ]
-    return names
+
+
+def _backward_code(task: OpTask, backward: GradWire | None) -> str:
+    if backward is None:
+        return ""
+    own = own_returns(task.schema)
+    ours = [ret.name for ret in own]
+    theirs = [ret.name for ret in own if not ret.is_arg]
+    return _BACKWARD.format(
+        args=list(backward.args),
+        through=[(ours.index(name), theirs.index(name)) for name in backward.through],
+        incoming=_packed([_plain(wire) for wire in backward.incoming]),
+    )
+
+
+def _body(task: OpTask, backward: GradWire | None) -> str:
+    count = sum(not ret.is_arg for ret in own_returns(task.schema))
+    body = _FORWARD if backward is None else _BOTH_WAYS.replace("COUNT", str(count))
+    return body.replace("OUTPUTS", _outputs_code(task))
 
 
 def _call_code(call: Call, order: list[str]) -> str:
@@ -270,15 +352,14 @@ def _call_code(call: Call, order: list[str]) -> str:
 def _reference_code(task: OpTask) -> str:
     reference = task.schema.reference
     if isinstance(reference, Call):
-        return _call_code(reference, [arg.name for arg in task.schema.args])
+        return _call_code(reference, [arg.name for arg in own_args(task.schema)])
     assert reference is not None
     return f"return _eval({reference.text!r}, names)"
 
 
 def _outputs_code(task: OpTask) -> str:
-    returns = [ret for ret in task.schema.returns if not ret.is_arg]
-    names = judged_names(task)[len(returns) :]
-    after = ", ".join(f"args[{name!r}]" for name in names)
+    returns = [ret for ret in own_returns(task.schema) if not ret.is_arg]
+    after = ", ".join(f"args[{name!r}]" for name in _changed_args(task))
     if returns:
         return f"flat(returned)[:{len(returns)}] + [{after}]" if after else "flat(returned)"
     return f"[{after}]"

@@ -237,6 +237,7 @@ def _evidence(
         taker(False),
         ctx.reach,
         lambda: ctx.mixing.terms(subject.index, subject.part),
+        lambda: ctx.nearby.pairs(subject.index, subject.part),
     )
 
 

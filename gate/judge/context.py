@@ -8,6 +8,7 @@ from typing import Any
 
 from gate.case.bound import BoundCase
 from gate.judge.mixing import Mixing
+from gate.judge.nearby import Nearby
 from gate.judge.nonfinite import Dependence
 from gate.judge.oracle import References
 from gate.schema.model import OpSchema
@@ -39,6 +40,8 @@ class Context:
     """Where the reference depends on special inputs."""
     mixing: Mixing
     """How many inputs one output is made of."""
+    nearby: Nearby
+    """The float32 reference on slightly other inputs."""
     specials: bool
     """Whether NaN or Inf went in where they mean something."""
     working: str

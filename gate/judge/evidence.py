@@ -34,6 +34,7 @@ class Evidence:
         select_spread: Callable[[F64], F64 | None],
         reach: float = 0.0,
         terms: Callable[[], int] = lambda: 1,
+        nearby: Callable[[], list[tuple[F64, F64]]] = list,
     ) -> None:
         """Hold one comparison.
 
@@ -45,12 +46,14 @@ class Evidence:
         select_spread  the same for s (it differs where values are sorted)
         reach     largest finite |input|
         terms     how many inputs one output is made of
+        nearby    (truth, float32 reference), whole tensors, for slightly other inputs
         """
         self.out = out
         self.ref = ref
         self.dtype = dtype
         self.reach = reach
         self.terms = terms
+        self._nearby = nearby
         self._witness = witness
         self._select = select
         self._select_spread = select_spread
@@ -93,6 +96,19 @@ class Evidence:
     def float32_error(self) -> F64 | None:
         """|float32 - ref|, not finite where float32 overflows."""
         return self._error(self.float32())
+
+    def nearby_error(self) -> float:
+        """The largest |float32 - ref| on slightly other inputs; 0 when there is none."""
+        most = 0.0
+        for truth, single in self._nearby():
+            ref, out = self._select(truth), self._select(single)
+            if ref is None or out is None:
+                continue
+            if DTYPES[self.dtype].is_float:
+                out = to_float64(encode(out, self.dtype))
+            with np.errstate(invalid="ignore", over="ignore"):
+                most = max(most, largest(np.abs(out - ref), float(np.abs(ref).max(initial=0.0))))
+        return most
 
     def _rounded(self, name: str, ask: Callable[[], F64 | None]) -> F64 | None:
         if name not in self._natives:

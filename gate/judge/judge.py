@@ -19,6 +19,7 @@ from gate.judge.context import Context, JudgeSettings
 from gate.judge.env import dead_elements, environment, largest_magnitude, value_env
 from gate.judge.mixing import Mixing
 from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
+from gate.judge.nearby import Nearby
 from gate.judge.nonfinite import Dependence, has_live_specials
 from gate.judge.oracle import Oracle, ReferenceFault, References
 from gate.judge.outputs import OutputsJudgement, given_values, judge_outputs
@@ -161,6 +162,7 @@ def make_context(
         references=references,
         dependence=Dependence(references, inputs.values, dead),
         mixing=Mixing(references, inputs.values),
+        nearby=Nearby(references, inputs.values),
         specials=has_live_specials(inputs.values, dead),
         working=working_dtype(bound),
         device=observation.device or settings.device,

@@ -143,10 +143,10 @@ class References:
             self._held[key] = held
         return self._held[key]
 
-    def replaced(self, inputs: Mapping[str, Any]) -> Values | None:
-        """Return the float64 values for other inputs, or None where the reference fails there."""
+    def replaced(self, inputs: Mapping[str, Any], mode: Mode = Mode.FLOAT64) -> Values | None:
+        """Return the values for other inputs, or None where the reference fails there."""
         try:
-            return self._oracle.values(Mode.FLOAT64, inputs=inputs, given=self._given or None)
+            return self._oracle.values(mode, inputs=inputs, given=self._given or None)
         except ReferenceFault:
             return None
 
