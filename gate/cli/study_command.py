@@ -16,6 +16,8 @@ from gate.study.plot import recall_plot
 from gate.study.samplers import STRATEGIES
 from gate.study.strategies import (
     STUDY_SEEDS,
+    StrategyStudy,
+    read_studies,
     run_strategies,
     strategy_table,
     write_study,
@@ -102,6 +104,14 @@ def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]
         help="the paper's 26 rows, the field's pairs, or all (default: all)",
     )  # fmt: skip
     parser.add_argument(
+        "--control-seeds", type=positive, default=STUDY_SEEDS, metavar="N",
+        help=f"seeds for controls at most, whose every case runs (default: {STUDY_SEEDS})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--from", dest="files", action="append", type=Path, default=[], metavar="FILE",
+        help="run nothing: put the trials of studies together that --out wrote",
+    )  # fmt: skip
+    parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write rows and trials as JSON too"
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the curves as SVG")
@@ -158,13 +168,7 @@ def mutants_command(options: argparse.Namespace) -> int:
 
 def strategies_command(options: argparse.Namespace) -> int:
     """Run the strategy study; 0 whatever it finds."""
-    settings = RunSettings(device=options.device, jobs=options.jobs)
-    with console_listener(sys.stderr) as listener:
-        study = run_strategies(
-            options.corpus, settings, seeds=options.seeds, cases=options.cases,
-            strategies=tuple(options.strategy) or STRATEGIES, only=tuple(options.only),
-            part=options.part, listener=listener,
-        )  # fmt: skip
+    study = read_studies(options.files) if options.files else _run_strategies(options)
     print(strategy_table(study))
     if options.out:
         write_study(study, options.out)
@@ -172,6 +176,16 @@ def strategies_command(options: argparse.Namespace) -> int:
         options.plot.parent.mkdir(parents=True, exist_ok=True)
         options.plot.write_text(recall_plot(study), encoding="utf-8")
     return 0
+
+
+def _run_strategies(options: argparse.Namespace) -> StrategyStudy:
+    settings = RunSettings(device=options.device, jobs=options.jobs)
+    with console_listener(sys.stderr) as listener:
+        return run_strategies(
+            options.corpus, settings, seeds=options.seeds, cases=options.cases,
+            strategies=tuple(options.strategy) or STRATEGIES, only=tuple(options.only),
+            part=options.part, listener=listener, control_seeds=options.control_seeds,
+        )  # fmt: skip
 
 
 def verdicts_command(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import enum
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,7 +17,8 @@ import yaml
 from gate.case.model import Case
 from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
-from gate.engine.device import choose_device, lane_count
+from gate.engine.device import choose_device
+from gate.engine.foremen import share_out
 from gate.engine.lanes import Crew, Lane
 from gate.engine.oprun import FIRST_BATCH
 from gate.engine.session import worker_settings
@@ -32,6 +33,8 @@ from gate.study.samplers import sample, seen_tiles
 
 REASONS = "mutants.yaml"
 """File of a corpus that says of mutants why they are equivalent, or why they survive."""
+BATCH = 12
+"""Mutants that one crew runs one after the other, with the plan made once."""
 _KEYS = frozenset({"op", "operator", "change", "fate", "why"})
 
 
@@ -108,6 +111,8 @@ class MutantStudy:
     """Cases a mutant."""
     rows: tuple[MutantRow, ...]
     """By op, then by line."""
+    interrupted: bool = False
+    """Whether it was cut short."""
 
     @property
     def score(self) -> float:
@@ -154,80 +159,134 @@ def run_mutants(
         for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True)
         if kernel.role is Role.CONTROL and task.kernels
     ]
-    rows: list[MutantRow] = []
-    with (
-        tempfile.TemporaryDirectory(prefix="kernel-gate-mutants-") as folder,
-        Crew(worker_settings(settings), lane_count(settings)) as crew,
-    ):
-        for task in controls:
-            bench = _Bench(
-                crew=crew, settings=settings, task=task, reasons=reasons, folder=Path(folder)
-            )
-            found = list(bench.rows(operators))
-            rows += found
-            listener(Event(kind="note", op=task.schema.op, text=_progress(found)))
-    return MutantStudy(device=settings.device, seed=settings.seed, cases=cases, rows=tuple(rows))
+    with tempfile.TemporaryDirectory(prefix="kernel-gate-mutants-") as folder:
+        batches = [
+            batch
+            for task in controls
+            for batch in _batches(task, Path(folder), operators, settings, reasons)
+        ]
+        outcome = share_out(_run_batch, batches, worker_settings(settings), settings, listener)
+    rows = tuple(row for found in outcome.results for row in found)
+    return MutantStudy(
+        device=settings.device, seed=settings.seed, cases=cases, rows=rows,
+        interrupted=outcome.interrupted,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Bench:
-    """One control, ready to be mutated."""
+class _Batch:
+    """Some mutants of one control."""
 
-    crew: Crew
-    settings: RunSettings
     task: OpTask
+    settings: RunSettings
+    mutants: tuple[tuple[Mutant, OpTask], ...]
     reasons: tuple[Reason, ...]
-    folder: Path
 
-    def rows(self, operators: tuple[str, ...]) -> Iterator[MutantRow]:
-        """Run every mutant."""
-        file = self.task.schema.entry.target.module
-        source = (Path(self.task.root) / file).read_text(encoding="utf-8")
-        cases = self._cases()
-        for number, mutant in enumerate(mutants_of(source)):
-            if operators and mutant.operator not in operators:
-                continue
-            root = self.folder / self.task.schema.op / str(number)
-            (root / file).parent.mkdir(parents=True)
-            (root / file).write_text(mutant.source, encoding="utf-8")
-            yield self._row(mutant, replace(self.task, root=str(root)), cases)
 
-    def _cases(self) -> tuple[Case, ...]:
-        """The plan, with the tiles that the correct kernel's launches show."""
-        first = self._plan(None)
-        launches: list[LaunchFact] = []
-        for record in self.crew.map(self._job(self.task), first[:FIRST_BATCH]):
-            launches += record.observation.launches
-        return self._plan(seen_tiles(self.task, launches))
+def _batches(
+    task: OpTask,
+    folder: Path,
+    operators: tuple[str, ...],
+    settings: RunSettings,
+    reasons: tuple[Reason, ...],
+) -> Iterator[_Batch]:
+    """Write the mutants of a control and return them in batches.
 
-    def _plan(self, tiles: tuple[int, ...] | None) -> tuple[Case, ...]:
-        return sample(
-            "ours", self.task, seed=self.settings.seed, cases=self.settings.case_budget,
-            device=self.settings.device, tiles=tiles,
+    All lie under one root, so that a worker process serves them all: a root of its own would
+    cost each the start of a worker.
+    """
+    source = (Path(task.root) / task.schema.entry.target.module).read_text(encoding="utf-8")
+    made = [
+        (mutant, _mutated(task, mutant, folder, f"{task.schema.op}/m{number}"))
+        for number, mutant in enumerate(mutants_of(source))
+        if not operators or mutant.operator in operators
+    ]
+    for start in range(0, len(made), BATCH):
+        yield _Batch(
+            task=task, settings=settings, mutants=tuple(made[start : start + BATCH]),
+            reasons=reasons,
         )  # fmt: skip
 
-    def _job(self, task: OpTask) -> Any:
-        def job(lane: Lane, case: Case) -> CaseRecord:
-            return run_case(task, case, lane, self.settings)
 
-        return job
+def _mutated(task: OpTask, mutant: Mutant, folder: Path, place: str) -> OpTask:
+    """Write a mutant below `folder` at `place`, and return the task that runs it."""
+    entry = task.schema.entry
+    file = entry.target.module
+    moved = f"{place}/{file}"
+    (folder / moved).parent.mkdir(parents=True)
+    (folder / moved).write_text(mutant.source, encoding="utf-8")
+    call = replace(
+        entry,
+        text=entry.text.replace(file, moved, 1),
+        target=replace(entry.target, module=moved),
+    )
+    return replace(
+        task,
+        root=str(folder),
+        schema=replace(task.schema, entry=call),
+        kernels=tuple(_moved(kernel, file, moved) for kernel in task.kernels),
+        must_launch=tuple(_moved(kernel, file, moved) for kernel in task.must_launch),
+        files={_moved(k, file, moved): (moved, line) for k, (_, line) in task.files.items()},
+    )
 
-    def _row(self, mutant: Mutant, task: OpTask, cases: Sequence[Case]) -> MutantRow:
-        ran, passed, failing = 0, 0, None
-        for record in self.crew.map(self._job(task), cases):
-            ran += 1
-            passed += record.judgement.status is CaseStatus.PASS
-            if record.judgement.status is CaseStatus.FAIL:
-                failing = record
-                break
-        reason = next((r for r in self.reasons if r.covers(task.schema.op, mutant)), None)
-        return MutantRow(
-            op=task.schema.op, operator=mutant.operator, line=mutant.line, change=mutant.change,
-            fate=_fate(failing, passed, reason), cases=ran,
-            case=failing.text if failing else "",
-            kind=failing.judgement.failures[0].kind.value if failing else "",
-            why=reason.why if reason and not failing else "",
-        )  # fmt: skip
+
+def _moved(kernel: str, file: str, place: str) -> str:
+    return kernel.replace(f"{file}::", f"{place}::", 1)
+
+
+def _run_batch(crew: Crew, batch: _Batch, listener: Listener) -> list[MutantRow]:
+    """Run every mutant of a batch on the plan of the control."""
+    task, settings = batch.task, batch.settings
+    launches: list[LaunchFact] = []
+    for record in crew.map(_job(task, settings), _plan(task, settings, None)[:FIRST_BATCH]):
+        launches += record.observation.launches
+    cases = _plan(task, settings, seen_tiles(task, launches))
+    rows = [
+        _row(crew, batch, mutant, _job(mutated, settings), cases)
+        for mutant, mutated in batch.mutants
+    ]
+    listener(Event(kind="note", op=task.schema.op, text=_progress(rows)))
+    return rows
+
+
+def _plan(task: OpTask, settings: RunSettings, tiles: tuple[int, ...] | None) -> tuple[Case, ...]:
+    return sample(
+        "ours", task, seed=settings.seed, cases=settings.case_budget, device=settings.device,
+        tiles=tiles,
+    )  # fmt: skip
+
+
+def _job(task: OpTask, settings: RunSettings) -> Callable[[Lane, Case], CaseRecord]:
+    def job(lane: Lane, case: Case) -> CaseRecord:
+        return run_case(task, case, lane, settings)
+
+    return job
+
+
+def _row(
+    crew: Crew,
+    batch: _Batch,
+    mutant: Mutant,
+    job: Callable[[Lane, Case], CaseRecord],
+    cases: Sequence[Case],
+) -> MutantRow:
+    """Run a mutant up to its first failing case."""
+    op = batch.task.schema.op
+    ran, passed, failing = 0, 0, None
+    for record in crew.map(job, cases):
+        ran += 1
+        passed += record.judgement.status is CaseStatus.PASS
+        if record.judgement.status is CaseStatus.FAIL:
+            failing = record
+            break
+    reason = next((r for r in batch.reasons if r.covers(op, mutant)), None)
+    return MutantRow(
+        op=op, operator=mutant.operator, line=mutant.line, change=mutant.change,
+        fate=_fate(failing, passed, reason), cases=ran,
+        case=failing.text if failing else "",
+        kind=failing.judgement.failures[0].kind.value if failing else "",
+        why=reason.why if reason and not failing else "",
+    )  # fmt: skip
 
 
 def _fate(failing: CaseRecord | None, passed: int, reason: Reason | None) -> Fate:
@@ -288,7 +347,8 @@ def mutant_table(study: MutantStudy) -> str:
             lines.append(_line(operator, rows))
     lines.append(_line("all", study.rows))
     lines += ["", f"{study.score:.1%} of the mutants that are not equivalent are killed "
-              f"({study.cases} cases, seed {study.seed}, {study.device})"]  # fmt: skip
+              f"({study.cases} cases, seed {study.seed}, {study.device})"
+              + ("; interrupted" if study.interrupted else "")]  # fmt: skip
     left = [row for row in study.rows if row.fate in (Fate.SURVIVED, Fate.UNDECIDED)]
     for row in left:
         why = row.why or "no reason is given"

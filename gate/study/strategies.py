@@ -13,7 +13,8 @@ from typing import Any
 from gate.case.model import Case
 from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
-from gate.engine.device import choose_device, lane_count
+from gate.engine.device import choose_device
+from gate.engine.foremen import share_out
 from gate.engine.lanes import Crew, Lane
 from gate.engine.oprun import FIRST_BATCH
 from gate.engine.session import worker_settings
@@ -100,6 +101,8 @@ class StrategyStudy:
     """Every trial."""
     rows: tuple[StrategyRow, ...]
     """A row for each strategy."""
+    interrupted: bool = False
+    """Whether it was cut short."""
 
 
 def run_strategies(
@@ -112,8 +115,11 @@ def run_strategies(
     only: tuple[str, ...] = (),
     part: str = "all",
     listener: Listener = silent,
+    control_seeds: int = STUDY_SEEDS,
 ) -> StrategyStudy:
     """Run every strategy on every kernel of a corpus with seeds 0 .. seeds - 1.
+
+    control_seeds  seeds for controls at most: every case of theirs is run
 
     Raises
         UsageError   no such strategy, or the corpus cannot be read
@@ -129,21 +135,40 @@ def run_strategies(
             )
     loaded = load_corpus(corpus, only, part)
     settings = replace(settings, device=choose_device(settings.device), cases=cases)
-    trials: list[Trial] = []
-    with Crew(worker_settings(settings), lane_count(settings)) as crew:
-        for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True):
-            if settings.device not in kernel.devices:
-                continue
-            bench = _Bench(crew=crew, settings=settings, kernel=kernel, task=task)
-            for name in strategies:
-                found = [bench.trial(name, seed) for seed in range(seeds)]
-                trials += found
-                listener(Event(kind="note", op=kernel.op, text=_progress(found)))
-        info = crew.info
+    turns = [
+        _Turn(
+            kernel=kernel, task=task, settings=settings, strategy=name,
+            seeds=min(seeds, control_seeds) if kernel.role is Role.CONTROL else seeds,
+        )
+        for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True)
+        for name in strategies
+        if settings.device in kernel.devices
+    ]  # fmt: skip
+    outcome = share_out(_take_turn, turns, worker_settings(settings), settings, listener)
+    trials = tuple(trial for found in outcome.results for trial in found)
     return StrategyStudy(
-        device=settings.device, device_name=info.device_name, versions=info.versions, cases=cases,
-        seeds=seeds, trials=tuple(trials), rows=tuple(summarise(trials, strategies)),
+        device=settings.device, device_name=outcome.info.device_name,
+        versions=outcome.info.versions, cases=cases, seeds=seeds, trials=trials,
+        rows=tuple(summarise(trials, strategies)), interrupted=outcome.interrupted,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """One strategy on one kernel, all seeds."""
+
+    kernel: CorpusKernel
+    task: OpTask
+    settings: RunSettings
+    strategy: str
+    seeds: int
+
+
+def _take_turn(crew: Crew, turn: _Turn, listener: Listener) -> list[Trial]:
+    bench = _Bench(crew=crew, settings=turn.settings, kernel=turn.kernel, task=turn.task)
+    found = [bench.trial(turn.strategy, seed) for seed in range(turn.seeds)]
+    listener(Event(kind="note", op=turn.kernel.op, text=_progress(found)))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +305,46 @@ def write_study(study: StrategyStudy, path: Path) -> None:
     path.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
+def read_studies(files: Sequence[Path]) -> StrategyStudy:
+    """Read studies that `write_study` wrote (of parts of a corpus, or of some strategies) as one.
+
+    Raises
+        UsageError  a file is no such study, or two differ in device, versions, cases or seeds, or
+                    hold the same trial
+    """
+    loaded = [_read(file) for file in files]
+    first = loaded[0]
+    for file, study in zip(files, loaded, strict=True):
+        for key in ("device", "versions", "cases", "seeds"):
+            if study[key] != first[key]:
+                raise UsageError(f"{file}: {key} is {study[key]}, in {files[0]} {first[key]}")
+    trials = [Trial(**trial) for study in loaded for trial in study["trials"]]
+    names = {(t.strategy, t.kernel, t.seed) for t in trials}
+    if len(names) != len(trials):
+        raise UsageError("a trial is in several files: give each part of the study once")
+    found = {trial.strategy for trial in trials}
+    known = {name: place for place, name in enumerate(STRATEGIES)}
+    strategies = sorted(found, key=lambda name: (known.get(name, len(known)), name))
+    return StrategyStudy(
+        device=first["device"], device_name=first["device_name"],
+        versions=tuple(first["versions"].items()), cases=first["cases"], seeds=first["seeds"],
+        trials=tuple(trials), rows=tuple(summarise(trials, strategies)),
+    )  # fmt: skip
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        study = json.loads(file.read_text(encoding="utf-8"))
+        for trial in study["trials"]:
+            Trial(**trial)
+        return {
+            key: study[key]
+            for key in ("device", "device_name", "versions", "cases", "seeds", "trials")
+        }
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise UsageError(f"{file}: no strategy study: {problem}") from None
+
+
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {
         key: None if isinstance(value, float) and not value < NEVER else value
@@ -300,7 +365,11 @@ def strategy_table(study: StrategyStudy) -> str:
     lines = ["| " + " | ".join(_HEAD) + " |", "|---" + "|--:" * (len(_HEAD) - 1) + "|"]
     lines += ["| " + " | ".join(_cells(row, bugs, controls)) + " |" for row in study.rows]
     closing = f"{bugs} buggy kernels and {controls} controls, {study.cases} cases an op, "
-    closing += f"{study.seeds} seeds, {study.device}"
+    checked = [t.seed for t in study.trials if t.role == Role.CONTROL.value]
+    closing += f"{study.seeds} seeds"
+    if checked and max(checked) + 1 < study.seeds:
+        closing += f" ({max(checked) + 1} for controls)"
+    closing += f", {study.device}" + ("; interrupted" if study.interrupted else "")
     return "\n".join([*lines, "", closing])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,6 +20,7 @@ from gate.study.strategies import (
     StrategyStudy,
     Trial,
     percentile,
+    read_studies,
     run_strategies,
     strategy_table,
     summarise,
@@ -163,6 +165,24 @@ def test_the_study_is_written_as_json_that_any_reader_takes(tmp_path: Path) -> N
     assert [row["strategy"] for row in held["rows"]] == ["a", "b"]
     assert held["rows"][1]["p90"] is None
     assert len(held["trials"]) == len(TRIALS)
+
+
+def test_parts_of_a_study_are_put_together_and_differing_ones_refused(tmp_path: Path) -> None:
+    files = [tmp_path / "one.json", tmp_path / "two.json"]
+    half = len(TRIALS) // 2
+    write_study(study(TRIALS[:half]), files[0])
+    write_study(study(TRIALS[half:]), files[1])
+    joined = read_studies(files)
+    assert sorted(map(repr, joined.trials)) == sorted(map(repr, TRIALS))
+    assert repr(joined.rows) == repr(study(TRIALS).rows)
+    with pytest.raises(UsageError, match="several files"):
+        read_studies([files[0], files[0]])
+    write_study(replace(study(TRIALS[half:]), cases=3), files[1])
+    with pytest.raises(UsageError, match="cases is 3"):
+        read_studies(files)
+    files[1].write_text("[]")
+    with pytest.raises(UsageError, match="no strategy study"):
+        read_studies(files)
 
 
 def test_the_curve_rises_where_bugs_are_found() -> None:
