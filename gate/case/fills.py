@@ -9,7 +9,7 @@ never on the order of generation, the layout, the machine or a library's version
                    nan, inf, neginf_row, neginf_but_last
     integers       uniform, ramp, constant, small, min, max, ends, repeated, sorted, reversed,
                    also, also_all
-    bool           mixed, all_true, all_false, one_true, first_true, last_true
+    bool           mixed, all_true, all_false, one_true, first_true, last_true, runs
     offsets        uniform, even, first, last
     probabilities  uniform, equal, one_hot, half_zero, needle_last
     any            twin(other): the values of an earlier arg of the same shape and dtype

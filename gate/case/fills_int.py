@@ -235,6 +235,11 @@ def bool_fill(rule: Rule, span: Span, seed: Seed) -> Array:
             values = np.tile(np.arange(width) == 0, (rows, 1))
         case "last_true":
             values = np.tile(np.arange(width) == width - 1, (rows, 1))
+        case "runs":  # one stretch of True a row: whole blocks before and after it are masked
+            other = rawbits.integers_below(seed.child("other"), width, rows).astype(np.int64)
+            first, last = np.minimum(spot, other), np.maximum(spot, other)
+            at = np.arange(width)
+            values = (first[:, None] <= at) & (at <= last[:, None])
         case _:
             values = (rawbits.integers_below(seed, 2, span.numel) == 1).reshape(rows, width)
     if span.domain is Domain.NONEMPTY:
@@ -247,7 +252,7 @@ def bool_fill(rule: Rule, span: Span, seed: Seed) -> Array:
 
 BOOL_FILLS = (
     "mixed", "normal", "uniform", "randn", "uniform01", "all_true", "all_false", "one_true",
-    "first_true", "last_true", "min", "max",
+    "first_true", "last_true", "runs", "min", "max",
 )  # fmt: skip
 """Names of the fills of truth values, plainest first."""
 

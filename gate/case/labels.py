@@ -10,6 +10,7 @@ from gate.case.bind import lookup
 from gate.case.dim_levels import resolve_extent
 from gate.case.factor import Factor
 from gate.case.frame import Frame, Numbers, scalar_options
+from gate.case.layouts import layout_family
 from gate.case.levels import PLAIN, resolve_number
 from gate.case.model import ArgChoice, Case, DtypeScalar, TensorChoice
 from gate.case.openers import float_args
@@ -93,8 +94,8 @@ def _layout_label(factor: Factor, tensors: Mapping[str, TensorChoice]) -> str:
         return "contiguous"
     if len(odd) == 1:
         ((name, layout),) = odd.items()
-        return f"{name}:{'row_gap' if layout.startswith('row_gap') else layout}"
-    kinds = {"row_gap" if one.startswith("row_gap") else one for one in odd.values()}
+        return f"{name}:{layout_family(layout)}"
+    kinds = {layout_family(one) for one in odd.values()}
     word = kinds.pop() if len(kinds) == 1 else "different"
     return f"all:{word}" if word in plain else "all:different"
 

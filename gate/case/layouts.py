@@ -102,6 +102,15 @@ def place(layout: str, shape: tuple[int, ...], dtype: str) -> Place:
             return _far_rows(rule, shape)
 
 
+def layout_family(layout: str) -> str:
+    """Return the level that a layout belongs to: a padded row is one whatever its padding.
+
+    >>> layout_family("row_gap(7)"), layout_family("expanded(1)")
+    ('row_gap', 'expanded(1)')
+    """
+    return "row_gap" if layout.startswith("row_gap(") else layout
+
+
 def expanded_axes(layout: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the axes (0 is the first) along which a layout repeats values.
 

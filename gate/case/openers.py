@@ -215,6 +215,8 @@ class Sizer:
         self.factors = [factor for factor in factors if factor.kind in ("dim", "group")]
         self.tiles = {*tiles, *(t for dim in frame.schema.dims for t in dim.tile)}
         self.together = frame.axes.together
+        self.limits = limits
+        self._leading = _leading_dims(frame)
         self.weights = dim_weights(frame)
         tensors = len(frame.tensors) + len(frame.schema.returns)
         self.room = max(limits.elements // max(tensors, 1), 1)
@@ -227,7 +229,8 @@ class Sizer:
         chosen: dict[str, Any] = {}
         past = self._past_known() if index % 2 == 0 else 0
         can_cross = {f.name for f in self.factors if any(v.value == past for v in f.levels)}
-        ordered = sorted(self.factors, key=lambda f: -self.weights[f.name])
+        turned = self.factors if index % 4 < 2 else self.factors[::-1]  # batch and heads take turns
+        ordered = sorted(turned, key=lambda f: -self.weights[f.name])
         if past:
             ordered.sort(key=lambda f: f.name not in can_cross)
         for turn, factor in enumerate(ordered):
@@ -236,7 +239,10 @@ class Sizer:
                 cap = max(cap, past)
             if index % 2 and self.weights[factor.name] == BATCH_WEIGHT:
                 cap = max(cap, 2.0)  # else every batch and head would be the first one
-            chosen[factor.name] = self._one(factor, kind, cap, index + turn)
+            if self.weights[factor.name] == BATCH_WEIGHT:
+                cap = min(cap, self._rows_left(factor.name, chosen))
+            taken = {extent_of(value) for value in chosen.values()}
+            chosen[factor.name] = self._one(factor, kind, cap, index + turn, taken)
         return chosen
 
     def _past_known(self) -> float:
@@ -253,7 +259,19 @@ class Sizer:
                 caps.append(max(room, 1.0) ** (self.weights[name] / waiting))
         return min(caps)
 
-    def _one(self, factor: Factor, kind: str, cap: float, turn: int) -> Any:
+    def _rows_left(self, name: str, chosen: Mapping[str, Any]) -> float:
+        """Return the extent of a batch-like dim beside which the dims chosen so far keep theirs:
+        past a tile in one batch shows more than short of it in two."""
+        left = float("inf")
+        for rows, deep in self._leading:
+            if name in rows:
+                bound = self.limits.deep_rows if deep else self.limits.rows
+                left = min(left, bound / room_taken(rows - {name}, chosen))
+        return left
+
+    def _one(self, factor: Factor, kind: str, cap: float, turn: int, taken: set[int]) -> Any:
+        """Choose an extent, one that no other dim has where there is a choice: equal extents hide
+        that one dim is taken for another."""
         if factor.kind == "group":
             return self._group(factor, kind, cap, turn)
         if any(isinstance(level.value, str) for level in factor.levels):
@@ -266,15 +284,15 @@ class Sizer:
         if kind == "tiny":  # a block, a page or a kernel width that is larger than everything else
             return values[-1] if listed else next((v for v in values if v > 0), values[0])
         # A dim whose smallest extent is over its share still crosses a tile above it.
-        reach = max(cap, _REACH * values[0])
+        reach = max(cap, _REACH * values[0]) if values[0] > 1 else max(cap, 1.0)
         fitting = [v for v in values if 0 < v <= reach] or values[:1]
         if listed:
             return fitting[-1 - turn % len(fitting)]
+        several = [v for v in fitting if v > 1] or fitting
         wanted = [v for v in fitting if self._is(kind, v)]
-        if wanted:
-            return wanted[-1 - turn % min(2, len(wanted))]
-        odd = [v for v in fitting if v % 2] or fitting
-        return odd[-1 - turn % min(2, len(odd))]
+        wanted = wanted or [v for v in several if v % 2] or several
+        wanted = [v for v in wanted if v not in taken] or wanted
+        return wanted[-1 - turn % min(2, len(wanted))]
 
     def _is(self, kind: str, value: int) -> bool:
         known = self.tiles or {1 << power for power in range(4, 15)}
@@ -296,6 +314,20 @@ class Sizer:
             return (small or levels)[turn % len(small or levels)].value
         ranked = sorted(levels, key=_by_rank)
         return ranked[turn % len(ranked)].value
+
+
+def _leading_dims(frame: Frame) -> list[tuple[frozenset[str], bool]]:
+    """Return for each tensor, in and out, the drawn dims that count its rows, and whether it has
+    three axes or more."""
+    axes = frame.axes
+    found = []
+    for name, parts in axes.args.items():
+        kept = [
+            dims for at, dims in enumerate(parts[:-1]) if at - len(parts) not in axes.reduced[name]
+        ]
+        found.append((frozenset().union(*kept), len(parts) > 2))
+    found += [(frozenset().union(*parts[:-1]), len(parts) > 2) for parts in axes.outputs]
+    return found
 
 
 def room_taken(dims: frozenset[str], chosen: Mapping[str, Any]) -> int:

@@ -7,21 +7,20 @@ likeliest first, then random ones until the budget is full.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from gate.case.avoid import kept_levels, spared
 from gate.case.covering import Pairs
 from gate.case.draw import Dice, check_satisfiable, draws, no_case
-from gate.case.factor import Factor
 from gate.case.frame import Frame
 from gate.case.labels import case_elements, labels_of
 from gate.case.levels import factors_of
 from gate.case.limits import Limits, limits_of, smaller
 from gate.case.model import Case
-from gate.case.openers import Sizer, opening_wishes
+from gate.case.openers import opening_wishes
 from gate.case.pairing import PairMaker
 from gate.case.possible import drop_impossible
-from gate.case.probes import far_wishes, probe_wishes, schema_cases
+from gate.case.probes import probe_wishes, schema_cases
 from gate.case.roomy import roomy
 from gate.case.text import format_case
 from gate.case.wish import Wish, grant
@@ -81,7 +80,8 @@ def make_plan(
     seed    the run's seed
     cases   how many cases at most
     device  `cuda` or `interpreter`: bounds the sizes
-    avoid   (arg, layout) levels that the launcher mostly refuses
+    avoid   (arg, layout) levels that the launcher mostly refuses, the arg empty for a layout of
+            several args at once: no case has them
     far     whether views with rows past 2**31 elements are affordable (several GiB)
 
     Raises
@@ -115,7 +115,7 @@ class _Planner:
         self.limits = roomy(limits_of(device), self.frame)
         self.small = smaller(self.limits)
         check_satisfiable(self.frame, Dice(self.seed.child("where")), self.limits)
-        self.factors = _without(factors_of(self.frame, self.tiles, self.limits), avoid)
+        self.factors = kept_levels(factors_of(self.frame, self.tiles, self.limits), avoid)
         self.pairs = Pairs(self.factors)
         drop_impossible(self.frame, self.pairs, self.limits)
         self.found: list[PlannedCase] = []
@@ -131,6 +131,7 @@ class _Planner:
         """Keep a case that is new; return whether it was."""
         if case is None or self.full:
             return False
+        case = self.spared(case)
         key = format_case(case).rpartition("; seed=")[0]
         if key in self.seen:
             return False
@@ -139,8 +140,13 @@ class _Planner:
         self.pairs.cover(self.numbers(case))
         return True
 
+    def spared(self, case: Case) -> Case:
+        """Return the case with the layouts that are to be avoided made plain."""
+        return spared(self.frame, case, self.avoid) if self.avoid else case
+
     def numbers(self, case: Case) -> list[int]:
-        """Return the levels that a case really has."""
+        """Return the levels that a case really has once it is in the plan."""
+        case = self.spared(case)
         key = format_case(case)
         if key not in self._numbers:
             labels = labels_of(self.frame, self.factors, case)
@@ -152,7 +158,8 @@ class _Planner:
         sizes = {name: v for name, v in wish.values.items() if name in self.frame.drawn_dims}
         pins = {name: v for name, v in sizes.items() if name in wish.pinned}
         for values in (wish.values, sizes, sizes, pins, pins):
-            case = grant(self.frame, replace(wish, values=values), limits, dice)
+            bounds = wish.limits or limits
+            case = grant(self.frame, replace(wish, values=values), bounds, dice)
             if case is not None:
                 return case
         return None
@@ -174,16 +181,12 @@ class _Planner:
 
     def probes(self, far: bool) -> None:
         """Add the probes."""
-        wishes = probe_wishes(self.frame, self.factors, self.tiles, self.limits, self.device)
-        self._wished(wishes, "probe")
-        if far:
-            sizer = Sizer(self.frame, self.factors, self.tiles, self.limits)
-            self._wished(far_wishes(self.frame, self.factors, sizer), "probe")
-
-    def _wished(self, wishes: Iterable[tuple[str, Wish]], stage: str) -> None:
+        wishes = probe_wishes(
+            self.frame, self.factors, self.tiles, self.limits, self.device, far=far
+        )  # fmt: skip
         for why, wish in wishes:
-            dice = Dice(self.seed.child(stage).child(why))
-            self.add(self.granted(wish, self.limits, dice), stage, why)
+            dice = Dice(self.seed.child("probe").child(why))
+            self.add(self.granted(wish, self.limits, dice), "probe", why)
 
     def pairs_stage(self) -> None:
         """Cover pairs of levels; the cases found are then put in order of likelihood."""
@@ -221,15 +224,3 @@ class _Planner:
             pairs_covered=self.pairs.covered,
             elements=sum(case_elements(self.frame, one.case) for one in self.found),
         )
-
-
-def _without(factors: tuple[Factor, ...], avoid: frozenset[tuple[str, str]]) -> tuple[Factor, ...]:
-    """Leave out layout levels that are to be avoided."""
-    if not avoid:
-        return factors
-    return tuple(
-        Factor(name=f.name, kind=f.kind, levels=tuple(v for v in f.levels if v.value not in avoid))
-        if f.kind == "layout"
-        else f
-        for f in factors
-    )

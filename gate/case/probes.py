@@ -1,8 +1,9 @@
 """Probes: cases that drawing does not replace, each for one class that needs a certain size.
 
 The points that the schema names; one long 16-bit case whose values have one sign, so that an
-accumulator that is too narrow shows; each integer as 1 and as a multiple of 16; each dim at its
-maximum; on request, rows so far apart that a 32-bit offset wraps.
+accumulator that is too narrow shows; on request, rows so far apart that a 32-bit offset wraps;
+masks, indices and lengths at their ends past a tile; dtypes mixed; each integer as 0, as 1 and as
+a multiple of 16; each dim at its maximum; on a GPU, more programs than axis 1 of a grid can have.
 """
 
 from __future__ import annotations
@@ -14,19 +15,26 @@ from typing import Any
 from gate.case.bind import bind
 from gate.case.draw import Dice
 from gate.case.factor import Factor
+from gate.case.fills import is_drawn
 from gate.case.frame import Frame
 from gate.case.layouts import fits_far_rows
 from gate.case.limits import Limits
 from gate.case.model import Case, TensorChoice
-from gate.case.openers import Sizer, float_args
+from gate.case.openers import Sizer, dtypes_of, float_args
 from gate.case.points import point_wish, refused_choice
 from gate.case.possible import affordable
-from gate.case.special import is_sixteen_bit
+from gate.case.special import is_sixteen_bit, special_fills
 from gate.case.text import parse_case
 from gate.case.wish import Wish, grant
 from gate.dtypes import DTYPES
 from gate.errors import CaseTextError, Problem, SchemaError
 
+STRUCTURES = 3
+"""Special fills of each mask, index or length that have a probe of their own."""
+FAR_ROWS = 3
+"""Rows of a far view: the third one is the first whose offset wraps."""
+CROWD = (1 << 16) + 1
+"""Slices of a crowd: one more than are needed to pass 65535, so that the last one is odd too."""
 POINT_ELEMENTS = 1 << 28
 """Elements of a case that the schema itself asks for, at most."""
 LONG = {"interpreter": 16385, "cuda": 131073}
@@ -88,12 +96,27 @@ def _wrong(frame: Frame, path: str, what: str) -> SchemaError:
 
 
 def probe_wishes(
-    frame: Frame, factors: tuple[Factor, ...], tiles: tuple[int, ...], limits: Limits, device: str
+    frame: Frame,
+    factors: tuple[Factor, ...],
+    tiles: tuple[int, ...],
+    limits: Limits,
+    device: str,
+    *,
+    far: bool = False,
 ) -> Iterator[tuple[str, Wish]]:
-    """Yield (why, wish) for the other probes."""
+    """Yield (why, wish) for the other probes.
+
+    far  whether rows past 2**31 elements are affordable
+    """
     sizer = Sizer(frame, factors, tiles, limits)
     yield from _long(frame, factors, sizer, limits, device)
+    if far:
+        yield from _far(frame, factors, sizer)
+    yield from _structures(frame, factors, sizer)
+    yield from _mixed(factors, sizer)
     yield from _specials(frame, sizer)
+    if device == "cuda":
+        yield from _crowds(frame, factors, sizer, limits)
     yield from _maxima(frame, factors, sizer, limits)
 
 
@@ -122,16 +145,22 @@ def _long(
 
 
 def _specials(frame: Frame, sizer: Sizer) -> Iterator[tuple[str, Wish]]:
-    """Each dim as 1 while the others are odd; all of them multiples of 16."""
+    """All sizes multiples of 16; each dim as 1, and as 0 where it may be, while the others are
+    odd."""
     odd = sizer.sizes("past", 0)
     yield "every size a multiple of 16", Wish(values=sizer.sizes("aligned", 1), base="shifted")
-    for factor in sizer.factors:
-        if any(level.value == 1 for level in factor.levels) and len(sizer.factors) > 1:
-            values = {**odd, factor.name: 1}
-            yield (
-                f"{factor.name} = 1",
-                Wish(values=values, fill=("", "shifted"), pinned=frozenset({factor.name})),
-            )
+    if len(sizer.factors) < 2:
+        return
+    for value in (1, 0):
+        for factor in sizer.factors:
+            if any(level.value == value for level in factor.levels):
+                yield (
+                    f"{factor.name} = {value}",
+                    Wish(
+                        values={**odd, factor.name: value}, fill=("", "shifted"),
+                        pinned=frozenset({factor.name}),
+                    ),
+                )  # fmt: skip
 
 
 def _maxima(
@@ -152,10 +181,12 @@ def _maxima(
         yield f"{name} at its maximum", wish
 
 
-def far_wishes(
-    frame: Frame, factors: tuple[Factor, ...], sizer: Sizer
-) -> Iterator[tuple[str, Wish]]:
-    """Yield a wish for each tensor that can have rows far apart (several GiB of device memory)."""
+def _far(frame: Frame, factors: tuple[Factor, ...], sizer: Sizer) -> Iterator[tuple[str, Wish]]:
+    """A wish for each tensor that can have rows far apart (several GiB of address space).
+
+    Its first axis gets just the rows that it takes; where the extent is an expression, the dims of
+    it are tried one after the other.
+    """
     narrow = {
         factor.name: next((lv.value for lv in factor.levels if is_sixteen_bit(lv.value)), None)
         for factor in factors
@@ -165,12 +196,91 @@ def far_wishes(
     for arg in frame.tensors:
         if arg.make is not None or not arg.shape or not fits_far_rows(arg, (3,) * len(arg.shape)):
             continue
-        first = arg.shape[0].text
-        if first in frame.drawn_dims:
+        own = frame.axes.drawn(arg.shape[0].names)
+        sizes = {**values, **dict.fromkeys(own, 1)}
+        for name in sorted(own, key=frame.drawn_dims.index):
             yield (
-                f"{arg.name} with rows past 2**31 elements",
+                f"{arg.name} with rows past 2**31 elements{'' if len(own) == 1 else f', {name}'}",
                 Wish(
-                    values={**values, first: 3}, layout=(arg.name, "far_rows"),
-                    pinned=frozenset({first}),
+                    values={**sizes, name: FAR_ROWS}, layout=(arg.name, "far_rows"),
+                    pinned=own,
                 ),
             )  # fmt: skip
+
+
+def _structures(
+    frame: Frame, factors: tuple[Factor, ...], sizer: Sizer
+) -> Iterator[tuple[str, Wish]]:
+    """Masks, indices, lengths and offsets at their ends, past a tile: they decide which elements
+    are touched at all."""
+    args = [arg for arg in frame.tensors if is_drawn(arg) and arg not in float_args(frame)]
+    dtypes = [factor for factor in factors if factor.kind == "dtype"]
+    for turn in range(STRUCTURES):
+        for arg in args:
+            fills = special_fills(frame, arg, dtypes_of(frame, arg)[0])[:STRUCTURES]
+            if turn < len(fills):
+                picked = {f.name: f.levels[turn % len(f.levels)].value for f in dtypes}
+                yield (
+                    f"{arg.name} is {fills[turn]}",
+                    Wish(
+                        values={**sizer.sizes("past", turn), **picked},
+                        fill=(arg.name, fills[turn]), base="shifted",
+                    ),
+                )  # fmt: skip
+
+
+def _mixed(factors: tuple[Factor, ...], sizer: Sizer) -> Iterator[tuple[str, Wish]]:
+    """Where dtypes are chosen apart, each another one: the openers give all of them the same."""
+    dtypes = [factor for factor in factors if factor.kind == "dtype" and len(factor.levels) > 1]
+    if len(dtypes) < 2:
+        return
+    for turn, words in enumerate(("mixed dtypes", "mixed dtypes, the other way")):
+        picked = {
+            factor.name: factor.levels[(index + turn) % len(factor.levels)].value
+            for index, factor in enumerate(dtypes)
+        }
+        yield words, Wish(values={**sizer.sizes("past", turn), **picked}, base="shifted")
+
+
+def _crowds(
+    frame: Frame, factors: tuple[Factor, ...], sizer: Sizer, limits: Limits
+) -> Iterator[tuple[str, Wish]]:
+    """More than 65535 slices along a dim, or along two that stand side by side in front of a
+    tensor: kernels that count them on axis 1 or 2 of a grid cannot start. The rest is small.
+
+    Sequences are left out: a reference may be quadratic in them.
+    """
+    small = sizer.sizes("tiny", 0)
+    room = replace(limits, slices=2 * CROWD, rows=2 * CROWD, deep_rows=2 * CROWD)
+    deep = [arg.shape for arg in frame.tensors if arg.shape is not None and len(arg.shape) > 2]
+    sequences = {name for shape in deep for name in frame.axes.drawn(shape[-2].names)}
+    tops = {f.name: _top(frame, f.name) for f in factors if f.kind == "dim"}
+    for name, top in tops.items():
+        if top >= CROWD and name not in sequences:
+            values = {**small, name: CROWD}
+            wish = Wish(values=values, pinned=frozenset({name}), limits=room)
+            yield f"more than 65535 along {name}", wish
+    for one, other in _front_pairs(frame):
+        first = min(tops.get(one, 0), 256)
+        second = -(-CROWD // max(first, 1))
+        if first < CROWD and tops.get(other, 0) >= second and other not in sequences:
+            values = {**small, one: first, other: second}
+            wish = Wish(values=values, pinned=frozenset({one, other}), limits=room)
+            yield f"more than 65535 along {one} and {other}", wish
+
+
+def _front_pairs(frame: Frame) -> list[tuple[str, str]]:
+    """Return the pairs of drawn dims that are the first two axes of a tensor of three or more."""
+    found: dict[tuple[str, str], None] = {}
+    for arg in frame.tensors:
+        if arg.shape is not None and len(arg.shape) > 2:
+            names = tuple(expr.text for expr in arg.shape[:2])
+            if all(name in frame.drawn_dims for name in names) and names[0] != names[1]:
+                found[names[0], names[1]] = None
+    return list(found)
+
+
+def _top(frame: Frame, name: str) -> int:
+    """Return the largest extent of a dim whose ends are numbers; 0 for any other."""
+    dim = frame.dims[name]
+    return 0 if dim.range is None or frame.open_ended(name) else frame.extents(name, {}).hi

@@ -39,7 +39,7 @@ def special_fills(
         case FillKind.INT:
             wanted = _int_fills(arg)
         case FillKind.BOOL:
-            wanted = ["one_true", "last_true", "all_true", "first_true"]
+            wanted = ["last_true", "runs", "one_true", "all_true", "first_true"]
             wanted += [] if arg.values.domain is Domain.NONEMPTY else ["all_false"]
         case FillKind.OFFSETS:
             wanted = ["even", "first", "last"]

@@ -14,6 +14,7 @@ from gate.case.draw import Dice, bend, random_list, roll
 from gate.case.fills import base_fill
 from gate.case.fit import fitted
 from gate.case.frame import Frame, Options, Pick, Picked
+from gate.case.layouts import NAMES as LAYOUTS
 from gate.case.layouts import ROW_GAP, layouts_for
 from gate.case.limits import Limits
 from gate.case.model import Case, TensorChoice
@@ -42,6 +43,8 @@ class Wish:
     """Dims whose value must stay."""
     tiles: tuple[int, ...] = ()
     """Known tile sizes, for needles at their edges."""
+    limits: Limits | None = None
+    """Bounds of its own; None: those of whoever grants it."""
 
 
 def grant(frame: Frame, wish: Wish, limits: Limits, dice: Dice) -> Case | None:
@@ -92,6 +95,7 @@ def _pick(wish: Wish, dice: Dice, limits: Limits) -> Pick:
 
 def _chooser(frame: Frame, wish: Wish, draft: Sketch, dice: Dice) -> Any:
     names = [arg.name for arg in frame.tensors]
+    spin = dice.below(len(LAYOUTS)) if wish.layout[1] == "different" else 0
 
     def choose(arg: TensorArg, shape: tuple[int, ...], dtype: str) -> TensorChoice:
         ones, dropped = wish.values.get(f"~{arg.name}", ((), 0))
@@ -99,7 +103,7 @@ def _chooser(frame: Frame, wish: Wish, draft: Sketch, dice: Dice) -> Any:
         dropped = min(dropped, len(shape))
         count, vary = random_list(frame, draft, arg, dice, wish.values.get(f"*{arg.name}"))
         return TensorChoice(
-            layout=_layout(frame, wish, arg, shape, names.index(arg.name)),
+            layout=_layout(frame, wish, arg, shape, names.index(arg.name) + spin),
             fill=_fill(wish, arg, shape, dtype, dice),
             ones=ones, dropped=dropped, count=count, vary=vary,
         )  # fmt: skip
@@ -113,7 +117,7 @@ def _layout(frame: Frame, wish: Wish, arg: TensorArg, shape: tuple[int, ...], in
     name, layout = wish.layout
     if layout == "different":
         possible = layouts_for(arg, shape, "", frame.tensor_names)
-        return possible[(index + 1) % len(possible)]
+        return possible[1 + index % (len(possible) - 1)] if len(possible) > 1 else possible[0]
     if layout == "row_gap" and not name and index:
         return f"row_gap({ROW_GAP + 2 * index})"  # equal gaps would hide a stride of another arg
     return layout if name in ("", arg.name) else "contiguous"

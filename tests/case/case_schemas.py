@@ -167,7 +167,19 @@ def varied(**more: Any) -> OpSchema:
 
 def all_schemas() -> dict[str, OpSchema]:
     """Return the schemas of these tests by op."""
-    return {one.op: one for one in (softmax(), matmul(), varied(), elementwise(), integers())}
+    return {
+        one.op: one for one in (softmax(), matmul(), varied(), elementwise(), integers(), truths())
+    }
+
+
+def truths() -> OpSchema:
+    return schema(
+        op="truths",
+        dims=(dim("B", "1..64"), dim("H", "1..512")),
+        dtypes=(),
+        args=(tensor("m", "B H", "bool"),),
+        returns=(ret("y", "B", "bool"),),
+    )
 
 
 def elementwise() -> OpSchema:

@@ -26,6 +26,9 @@ FLOAT_FILLS = (
     "cancellation", "zeros_row", "subnormal_row", "specials", "large", "min", "max", "ends", "nan",
     "inf", "neginf_row", "neginf_but_last",
 )  # fmt: skip
+BOOL_FILLS = (
+    "mixed", "all_true", "all_false", "one_true", "first_true", "last_true", "runs", "min", "max",
+)  # fmt: skip
 
 
 def texts() -> list[str]:
@@ -35,6 +38,7 @@ def texts() -> list[str]:
         for dtype in ("float32", "float16", "bfloat16")
         for fill in FLOAT_FILLS
     ]
+    found += [f"truths[B=5 H=37; -; m=contiguous/{fill}; seed=9f3c01]" for fill in BOOL_FILLS]
     for one in all_schemas().values():
         found += [format_case(case) for case in make_plan(one, cases=40, seed=1).cases[::2]]
     return found

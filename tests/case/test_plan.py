@@ -4,7 +4,18 @@ import re
 from pathlib import Path
 
 import pytest
-from case_schemas import all_schemas, dim, matmul, ret, scalar, schema, softmax, varied
+from case_schemas import (
+    all_schemas,
+    dim,
+    matmul,
+    ret,
+    scalar,
+    schema,
+    softmax,
+    tensor,
+    values,
+    varied,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -152,6 +163,71 @@ def test_each_size_is_once_one_once_a_multiple_of_16_and_once_neither() -> None:
         assert any(size > 1 and size % 16 for size in sizes)
 
 
+def test_the_sizes_of_a_case_differ_where_they_can() -> None:
+    case = make_plan(matmul()).cases[0]
+    assert len({case.dim("M"), case.dim("N"), case.dim("K")}) == 3
+
+
+def test_batch_and_heads_are_several_in_turn_and_leave_the_tile_edge_to_the_sequence() -> None:
+    one = schema(
+        dims=(dim("B", "1..16"), dim("H", "1..16"), dim("S", "1..512"), dim("D", "1..128")),
+        args=(tensor("q", "B H S D"),),
+        returns=(ret("o", "B H S D"),),
+    )
+    first = make_plan(one, tiles=(32,)).cases[:4]
+    assert any(int(str(case.dim("B"))) > 1 for case in first)
+    assert any(int(str(case.dim("H"))) > 1 for case in first)
+    assert sum(int(str(case.dim("S"))) > 32 for case in first) >= 2
+
+
+def test_masks_and_indices_have_probes_at_their_ends_past_a_tile() -> None:
+    whys = {one.why: one.case for one in make_plan(varied(), cases=80).planned}
+    assert {"mask is last_true", "mask is runs", "mask is one_true"} <= whys.keys()
+    assert {"ids is also", "lens is ends", "cu is even"} <= whys.keys()
+    assert tensors(whys["lens is ends"])["lens"].fill == "ends"
+
+
+def test_dtypes_that_are_chosen_apart_are_mixed() -> None:
+    one = schema(
+        dims=(dim("N", "1..64"),),
+        dtypes=(("T", ("float32", "bfloat16")), ("W", ("float32", "bfloat16"))),
+        args=(tensor("x", "N"), tensor("w", "N", "W")),
+        returns=(ret("y", "N"),),
+    )
+    mixed = [p.case for p in make_plan(one, cases=40).planned if p.why.startswith("mixed")]
+    assert [dict(case.dtypes) for case in mixed] == [
+        {"T": "float32", "W": "bfloat16"}, {"T": "bfloat16", "W": "float32"},
+    ]  # fmt: skip
+
+
+def test_each_size_that_may_be_0_is_so_while_the_others_are_not() -> None:
+    one = schema(
+        dims=(dim("M", "0..64"), dim("N", "0..64")),
+        args=(tensor("x", "M N"),),
+        returns=(ret("y", "M N"),),
+    )
+    sizes = [(case.dim("M"), case.dim("N")) for case in make_plan(one, cases=40).cases]
+    assert any(m == 0 and n for m, n in sizes) and any(n == 0 and m for m, n in sizes)
+
+
+def test_more_programs_than_a_grid_axis_has_are_planned_on_a_gpu() -> None:
+    rows = schema(
+        dims=(dim("M", "1..200000"), dim("N", "1..64")),
+        args=(tensor("x", "M N"),),
+        returns=(ret("y", "M N"),),
+    )
+    heads = schema(
+        dims=(dim("B", "1..512"), dim("H", "1..512"), dim("S", "1..512"), dim("D", "1..64")),
+        args=(tensor("x", "B H S D"),),
+        returns=(ret("y", "B H S D"),),
+    )
+    cases = make_plan(rows, device="cuda").cases
+    assert any(case.dim("M") == 65537 for case in cases)
+    sizes = [(c.dim("B"), c.dim("H")) for c in make_plan(heads, device="cuda").cases]
+    assert any(int(str(b)) * int(str(h)) > 65535 for b, h in sizes)
+    assert not any(case.dim("M") == 65537 for case in make_plan(rows).cases)
+
+
 def test_maxima_are_reached_where_they_are_affordable() -> None:
     sizes = [case.dim("K") for case in make_plan(matmul(), cases=64).cases]
     assert max(int(str(size)) for size in sizes) >= 512
@@ -167,8 +243,8 @@ def test_empty_sizes_are_planned_where_they_are_legal() -> None:
 def test_every_option_takes_each_of_its_values_early() -> None:
     first = make_plan(varied()).cases[:16]
     held = [dict(case.args) for case in first]
-    for name, values in (("causal", {True, False}), ("mode", {"mean", "sum"}), ("scale", {1, 0.5})):
-        assert {args[name] for args in held} == values
+    for name, wanted in (("causal", {True, False}), ("mode", {"mean", "sum"}), ("scale", {1, 0.5})):
+        assert {args[name] for args in held} == wanted
     assert {args["mask"] is None for args in held} == {True, False}
     assert None in {args["win"] for args in held}
 
@@ -207,6 +283,17 @@ def test_layouts_that_are_refused_can_be_left_out() -> None:
     assert "x:transposed" not in labels and "x:row_gap" in labels
 
 
+def test_no_case_has_a_layout_that_is_to_be_avoided() -> None:
+    avoid = frozenset({("a", "transposed"), ("b", "row_gap"), ("", "col_stride2")})
+    plan = make_plan(matmul(), avoid=avoid, cases=160)
+    pairs = [(c["a"].layout, c["b"].layout) for c in map(tensors, plan.cases)]
+    assert not any(a == "transposed" or b.startswith("row_gap") for a, b in pairs)
+    assert not any(a == b == "col_stride2" for a, b in pairs)
+    assert {"row_gap", "col_stride2"} <= {a for a, _ in pairs}
+    assert {"transposed", "col_stride2"} <= {b for _, b in pairs}
+    assert len(plan.cases) == 160 and plan == make_plan(matmul(), avoid=avoid, cases=160)
+
+
 def test_far_rows_are_planned_on_request_only() -> None:
     def far(**more: object) -> bool:
         plan = make_plan(matmul(), **more)  # type: ignore[arg-type]
@@ -214,6 +301,18 @@ def test_far_rows_are_planned_on_request_only() -> None:
 
     assert not far(device="cuda") and not far()
     assert far(far=True, device="cuda") and far(far=True)
+
+
+def test_far_rows_are_three_also_where_the_first_axis_is_an_expression() -> None:
+    one = schema(
+        dims=(dim("B", "1..8"), dim("MB", "1..16"), dim("D", "1..64")),
+        args=(tensor("k", "B*MB D"), tensor("ids", "B D", "int32", values=values("0..B*MB-1"))),
+        returns=(ret("y", "B D"),),
+    )
+    plan = make_plan(one, far=True)
+    far = [c for c in plan.cases if tensors(c)["k"].layout == "far_rows"]
+    assert [(c.dim("B"), c.dim("MB")) for c in far] == [(3, 1), (1, 3)]
+    assert all(dict(case.dtypes)["T"] == "float16" for case in far)
 
 
 def test_tensors_padded_together_have_different_row_strides() -> None:
