@@ -217,11 +217,9 @@ def _seed(inputs: ActionInputs, scope: Scope) -> int:
     return int.from_bytes(hashlib.sha256(scope.head_sha.encode()).digest()[:4], "little")
 
 
-def outputs_of(result: RunResult, report_dir: str) -> dict[str, str]:
-    """Return the action's outputs but `comment-url`.
-
-    report_dir  as a later step may use it
-    """
+def outputs_of(result: RunResult, inputs: ActionInputs) -> dict[str, str]:
+    """Return the action's outputs but `comment-url`; paths as a later step may use them."""
+    report_dir = inputs.report_dir
     ran = {op.op for op in result.ops if op.counts.ran}
     return {
         "verdict": verdict_of(result),
@@ -234,6 +232,7 @@ def outputs_of(result: RunResult, report_dir: str) -> dict[str, str]:
         "seed": str(result.info.seed),
         "report-dir": report_dir,
         "junit": f"{report_dir}/junit.xml",
+        "sarif": f"{report_dir}/results.sarif" if inputs.sarif == "true" else "",
     }
 
 

@@ -52,6 +52,8 @@ class ActionInputs:
     """Globs of files whose change is listed first."""
     report_dir: str = "kernel-gate-report"
     """Folder of the reports."""
+    sarif: str = "false"
+    """Whether the output `sarif` names results.sarif, for code scanning: `true` or `false`."""
     comment: str = "auto"
     """`auto`, `always`, `failures` or `off`."""
     comment_tag: str = "default"
@@ -143,6 +145,7 @@ _CHECKS: Mapping[str, Callable[[str, str], object]] = {
     "requirements": _path,
     "protected_paths": _paths,
     "report_dir": _path,
+    "sarif": _one_of("true", "false"),
     "comment": _one_of("auto", "always", "failures", "off"),
     "comment_tag": _pattern(r"[A-Za-z0-9._-]{1,64}", "a tag of letters, digits, `.`, `_` and `-`"),
     "comment_author": _pattern(r"[A-Za-z0-9-]{1,64}(\[bot\])?", "a login"),

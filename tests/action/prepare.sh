@@ -16,6 +16,7 @@ stop_engine() {
   if [ -n "$engine" ]; then
     kill "$(cat "$engine/pid" 2> /dev/null)" 2> /dev/null || true
     wait 2> /dev/null || true
+    umount "$engine/exec/netns/default" 2> /dev/null || true
     rm -rf "$engine"
   fi
 }
