@@ -55,8 +55,8 @@ EACH_BASH = """\
 keep() { if [ -s "$GITHUB_STEP_SUMMARY" ]; then cp "$GITHUB_STEP_SUMMARY" "$KG_SEEN/summary.md"; fi; }
 trap keep EXIT
 """
-"""Read by every bash of a step: act forgets a step's summary when the step has ended. It also sets
-the address of the API itself, which is replaced there."""
+"""Read by every bash of a step: act forgets a step's summary when the step has ended. What it
+sets itself, the repository and the address of the API, is replaced there."""
 FALLS_BACK = RIGHT.replace(
     "    x = x.contiguous()\n", "    return torch.softmax(x, dim=-1)\n    x = x.contiguous()\n"
 )
@@ -132,8 +132,9 @@ def act(checkout: Checkout, text: str, github: FakeGitHub | None = None) -> str:
     workflows = checkout.workspace / ".github" / "workflows"
     workflows.mkdir(parents=True, exist_ok=True)
     (workflows / "gate.yml").write_text(text)
-    api = f"export GITHUB_API_URL={github.url}\n" if github is not None else ""
-    (checkout.folder / "each-bash.sh").write_text(api + EACH_BASH)
+    api = f"GITHUB_API_URL={github.url}" if github is not None else ""
+    first = f"export GITHUB_REPOSITORY=org/repo {api}\n"
+    (checkout.folder / "each-bash.sh").write_text(first + EACH_BASH)
     variables = {
         "KG_PYTHON": sys.executable,
         "KG_SEEN": str(seen),
