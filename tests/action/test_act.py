@@ -52,7 +52,7 @@ NOTE = """\
         run: printf '%s' "$SAID" > "$KG_SEEN/outputs.json"
 """
 EACH_BASH = """\
-keep() { if [ -s "$GITHUB_STEP_SUMMARY" ]; then cp "$GITHUB_STEP_SUMMARY" "$KG_SEEN/summary.md"; fi; }
+keep() { [ ! -s "$GITHUB_STEP_SUMMARY" ] || cp "$GITHUB_STEP_SUMMARY" "$KG_SEEN/summary.md"; }
 trap keep EXIT
 """
 """Read by every bash of a step: act forgets a step's summary when the step has ended. What it
