@@ -11,6 +11,7 @@ from gate.cli.progress import console_listener
 from gate.engine.device import DEVICES
 from gate.engine.settings import RunSettings
 from gate.study.corpus import PARTS, Role
+from gate.study.diagnosis import GOAL, diagnosis_table, run_diagnosis, write_diagnosis
 from gate.study.mutants import mutant_table, run_mutants, write_mutants
 from gate.study.plot import recall_plot
 from gate.study.samplers import STRATEGIES
@@ -68,6 +69,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     verdicts.set_defaults(command=verdicts_command)
     _add_strategies(studies)
     _add_mutants(studies)
+    _add_diagnosis(studies)
 
 
 def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -150,6 +152,51 @@ def _add_mutants(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="FILE", help="write every mutant as JSON too")
     parser.set_defaults(command=mutants_command)
+
+
+def _add_diagnosis(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = studies.add_parser(
+        "diagnosis", help="for how many bugs of the corpus the stated condition is the true one",
+        allow_abbrev=False,
+    )  # fmt: skip
+    parser.add_argument(
+        "--corpus", type=Path, default=None, metavar="DIR", help="the corpus (default: ours)"
+    )
+    parser.add_argument(
+        "--device", default="auto", metavar="DEVICE", help=f"{', '.join(DEVICES)} (default: auto)"
+    )
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="S", help="default: 0")
+    parser.add_argument(
+        "--cases", type=positive, default=None, metavar="N",
+        help="cases an op (default: 64 interpreter, 200 cuda)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: by cores)"
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
+    )
+    parser.add_argument(
+        "--part", choices=PARTS, default="all",
+        help="the paper's bugs, the field's, or all (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write findings and known cases as JSON too"
+    )
+    parser.set_defaults(command=diagnosis_command)
+
+
+def diagnosis_command(options: argparse.Namespace) -> int:
+    """Run the diagnosis study; 1 when too few conditions are the true trigger."""
+    settings = RunSettings(
+        device=options.device, seed=options.seed, cases=options.cases, jobs=options.jobs
+    )
+    with console_listener(sys.stderr) as listener:
+        study = run_diagnosis(options.corpus, settings, tuple(options.only), listener, options.part)
+    print(diagnosis_table(study))
+    if options.out:
+        write_diagnosis(study, options.out)
+    return 0 if study.score >= GOAL else 1
 
 
 def mutants_command(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from gate.engine.cases import run_case
 from gate.engine.clock import EXPLAIN
 from gate.engine.context import CaseRecord
 from gate.engine.lanes import Crew
-from gate.engine.neighbours import affordable, alike, neighbours
+from gate.engine.neighbours import affordable, neighbours
 from gate.engine.settings import RunSettings
 from gate.engine.task import OpTask
 from gate.errors import CaseTextError
@@ -42,30 +42,39 @@ def diagnose_finding(
     smallest  the finding's smallest case, as it was run last
     tiles     tile sizes of source, schema and launches
     """
-    judged = _judged([*records, smallest], failure.fingerprint)
-    if failure.kind not in _COSTLY:
-        hunt = _Hunt(task, crew, settings, failure.fingerprint, smallest.case)
-        beside = neighbours(task.schema, smallest.case, tiles, settings.diagnose_runs // 2)
-        judged = hunt.run(judged, beside)
-        judged = hunt.ask(judged, tiles)
+    judged = investigate(task, crew, settings, failure, records, smallest, tiles)
     with crew.clock.phase(EXPLAIN):
-        return _explain(task, failure, judged, smallest, tiles)
+        return explain(task, failure, judged, tiles)
 
 
-def _explain(
+def investigate(
     task: OpTask,
+    crew: Crew,
+    settings: RunSettings,
     failure: Failure,
-    judged: list[JudgedCase],
+    records: Sequence[CaseRecord],
     smallest: CaseRecord,
     tiles: tuple[int, ...],
+) -> list[JudgedCase]:
+    """Return the cases that fail like `failure` and those that pass, with a few more that were run
+    because their outcome tells rival conditions apart."""
+    judged = _judged([*records, smallest], failure.fingerprint)
+    if failure.kind in _COSTLY:
+        return judged
+    hunt = _Hunt(task, crew, settings, failure.fingerprint, smallest.case)
+    beside = neighbours(task.schema, smallest.case, tiles, settings.diagnose_runs // 2)
+    return hunt.ask(hunt.run(judged, beside), tiles)
+
+
+def explain(
+    task: OpTask,
+    failure: Failure,
+    judged: Sequence[JudgedCase],
+    tiles: tuple[int, ...],
 ) -> Diagnosis:
-    """Explain from all cases; where values hide the bug in some, from those with its values."""
-    same = [e for e in judged if e.failed or alike(smallest.case, e.case)]
+    """Say what separates the failing from the passing cases, and what it points to."""
     try:
         found = diagnose(task.schema, judged, failure, tiles=tiles)
-        if not found.exact and len(same) < len(judged):
-            among = diagnose(task.schema, same, failure, tiles=tiles)
-            found = among if among.exact else found
     except CaseTextError:
         return Diagnosis()
     return Diagnosis(condition=found.condition, cause=found.cause, mends=found.mends)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gate.case.bind import bind
-from gate.case.model import Case, Extent, TensorChoice
+from gate.case.model import Case, Extent
 from gate.errors import CaseTextError
 from gate.schema.model import OpSchema
 
@@ -50,11 +50,6 @@ def affordable(smallest: Case, case: Case) -> bool:
     return volume(case) <= max(GROWTH * volume(smallest), SMALL)
 
 
-def alike(smallest: Case, case: Case) -> bool:
-    """Whether a case has the fills of the smallest one: what differs is not its values."""
-    return _fills(smallest) == _fills(case)
-
-
 def volume(case: Case) -> int:
     """Return the product of a case's drawn extents."""
     return math.prod(max(1, _numel(extent)) for _, extent in case.dims)
@@ -62,10 +57,6 @@ def volume(case: Case) -> int:
 
 def _numel(extent: Extent) -> int:
     return math.prod(extent) if isinstance(extent, tuple) else extent
-
-
-def _fills(case: Case) -> list[tuple[str, str]]:
-    return [(name, c.fill) for name, c in case.args if isinstance(c, TensorChoice)]
 
 
 def _legal(

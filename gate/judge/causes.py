@@ -2,8 +2,7 @@
 
 Each rule looks at what is known of a finding (the kind of failure, the condition that separates
 it, where the output is wrong and by what) and either recognises its bug or passes. The first that
-recognises one speaks; the order is from certain to likely. FIELD names are those of bug reports of
-public kernels.
+recognises one speaks; the order is from certain to likely.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gate.judge.conditions import Atom, Condition
+from gate.judge.atoms import Atom
+from gate.judge.conditions import Condition
 from gate.judge.model import Failure, FailureKind
 from gate.schema.gradients import own_returns
 from gate.schema.model import OpSchema
@@ -144,11 +144,23 @@ def _by_hint(clues: Clues) -> Cause | None:
     return None
 
 
+def _outside_by_layout(clues: Clues) -> Cause | None:
+    """A wrong stride leads outside the tensor: the stride is the cause, not the mask."""
+    outside = (FailureKind.OOB_READ, FailureKind.OOB_WRITE, FailureKind.RACE)
+    return _layout(clues) if clues.failure.kind in outside else None
+
+
 def _layout(clues: Clues) -> Cause | None:
     atom = clues.atom("flag")
     if atom is None or not any(
         word in atom.text
-        for word in ("not contiguous", "another stride", "is expanded", "at an offset")
+        for word in (
+            "not contiguous",
+            "another stride",
+            "is expanded",
+            "at an offset",
+            "other strides",
+        )
     ):
         return None
     arg = atom.subject
@@ -158,6 +170,12 @@ def _layout(clues: Clues) -> Cause | None:
             text=f"the kernel takes `{arg}` for aligned, or computes its address from the start of "
             "the storage",
             mends=("pass the tensor itself, not its storage", *ways[1:]),
+        )
+    if "other strides" in atom.text:
+        one, other = arg, atom.text.split(" ")[2]
+        return Cause(
+            text=f"one set of strides is used for both `{one}` and `{other}`",
+            mends=(f"pass the strides of `{other}` to the kernel too", *ways),
         )
     if "another stride" in atom.text:
         which = f"the last stride of `{arg}` is taken for 1"
@@ -237,6 +255,8 @@ def _tiny(clues: Clues) -> Cause | None:
     atom = clues.atom("equal")
     if atom is None or atom.value not in (0, 1):
         return None
+    if atom.subject not in {dim.name for dim in clues.schema.dims}:
+        return Cause(text=f"`{atom.subject}` == {atom.value:g} takes a path of its own")
     if atom.value == 0:
         return Cause(text=f"an empty {atom.subject} is not handled")
     return Cause(
@@ -317,6 +337,6 @@ def _by_value(clues: Clues) -> Cause | None:
 
 
 _RULES: tuple[Callable[[Clues], Cause | None], ...] = (
-    _by_hint, _by_kind, _layout, _tail, _many_tiles, _relation, _tiny, _traits, _special_values,
-    _by_value,
+    _by_hint, _outside_by_layout, _by_kind, _layout, _tail, _many_tiles, _relation, _tiny, _traits,
+    _special_values, _by_value,
 )  # fmt: skip

@@ -22,11 +22,9 @@ from gate.schema.model import OpSchema
 
 NEARLY = 0.9
 """Share of failing cases that is nearly all of them."""
-MOSTLY = 0.75
-"""The same where only values tell the others apart: values hide bugs."""
-FEW, MANY = 2, 20
+FEW, MANY = 3, 20
 """So few passing cases beside so many failing ones are told apart by chance."""
-FAR_FETCHED = 2.5
+FAR_FETCHED = 2.3
 """A condition of this cost explains too much of too little."""
 PLAIN_COST = 1.3
 """A condition up to this cost (a known tile, a layout, a dtype, an option) is believed anyway."""
@@ -95,7 +93,6 @@ def _nearly_all(found: Sequence[Separation], count: int, total: int) -> bool:
     """Whether what passes is too little, or too much a matter of values, to be explained."""
     if not found:
         return count >= NEARLY * total and total >= ENOUGH
-    by_value = found[0].condition.of_values and count >= MOSTLY * total
     few = total - count <= FEW and count >= MANY and found[0].cost > PLAIN_COST
     far_fetched = count >= NEARLY * total and found[0].cost > FAR_FETCHED
-    return by_value or few or far_fetched
+    return few or far_fetched

@@ -13,6 +13,7 @@ from gate.case.frame import Frame
 from gate.case.layouts import is_contiguous
 from gate.case.model import Case, DtypeScalar
 from gate.judge.traits import traits_of
+from gate.schema.gradients import PREFIX
 from gate.schema.model import OpSchema
 
 FILL_OF = "fill of "
@@ -101,17 +102,37 @@ def _factors(bound: BoundCase, values: bool) -> Factors:
     )
 
 
+def shown(name: str) -> str:
+    """Return an arg's name as a reader writes it: `grad(y)` for the incoming gradient of `y`."""
+    return f"grad({name.removeprefix(PREFIX)})" if name.startswith(PREFIX) else name
+
+
 def _relations(bound: BoundCase, flags: dict[str, bool]) -> None:
     """Compare how tensors of one shape lie."""
     held = [a for a in bound.args if isinstance(a, BoundTensor) and a.place is not None]
     for one, other in itertools.combinations(held, 2):
+        pair = f"{shown(one.name)} and {shown(other.name)}"
         a, b = one.place, other.place
         assert a is not None and b is not None
         if len(a.shape) == len(b.shape) and one.arg.shape == other.arg.shape:
             long_axes = [i for i, extent in enumerate(a.shape) if extent > 1]
-            flags[f"{one.name} and {other.name} have other strides"] = any(
+            flags[f"{pair} have other strides"] = any(
                 a.strides[i] != b.strides[i] for i in long_axes
             )
+            if len(a.shape) > 1:
+                flags[f"{pair} have other row pitches"] = a.shape[-2] > 1 and row_pitch(
+                    a.shape, a.strides
+                ) != row_pitch(b.shape, b.strides)
+
+
+def row_pitch(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Return how far apart rows lie for a launcher that copies a tensor whose last axis is not
+    dense, as `if x.stride(-1) != 1: x = x.contiguous()` does.
+
+    >>> row_pitch((4, 8), (16, 1)), row_pitch((4, 8), (16, 2))
+    (16, 8)
+    """
+    return strides[-2] if strides[-1] == 1 else shape[-1]
 
 
 def _scalar(
@@ -131,7 +152,7 @@ def _scalar(
 
 
 def _tensor(arg: BoundTensor, words: dict[str, str], flags: dict[str, bool]) -> None:
-    name = arg.name
+    name = shown(arg.name)
     if arg.fill:
         words[f"{FILL_OF}{name}"] = arg.fill.split("(")[0]
     place = arg.place
@@ -147,8 +168,10 @@ def _tensor(arg: BoundTensor, words: dict[str, str], flags: dict[str, bool]) -> 
             last in long_axes and strides[last] != 1
         )
     if len(shape) > 1:
-        first = 0 in long_axes and strides[0] == 1
-        flags[f"the first axis of {name} has stride 1"] = first
+        padded = shape[-2] > 1 and row_pitch(shape, strides) != shape[-1]
+        flags[f"rows of {name} are not packed"] = padded
+    for axis, step in enumerate(strides):
+        flags[f"{name}.stride({axis}) == 1"] = step == 1
     reach = sum((extent - 1) * abs(step) for extent, step in zip(shape, strides, strict=True))
     flags[f"{name} reaches past 2^31 elements"] = reach >= 2**31
     flags[f"{name} is expanded"] = any(strides[i] == 0 for i in long_axes)

@@ -5,7 +5,8 @@ above 0. So a passing case says something about sizes, layouts and dtypes only i
 known to show the bug: those that some failing case had, or, more strictly, those that failing cases
 have most often. Conditions are looked for on all cases, and on these *telling* ones; the fills that
 hide the bug are told beside the condition, or become part of it when only one fill shows the bug at
-all.
+all. They are looked for, too, on the cases with *ordinary* values alone (normal, uniform): a bug of
+sizes, layouts or dtypes shows there, and one that every ordinary case shows is there always.
 """
 
 from __future__ import annotations
@@ -16,23 +17,36 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gate.judge.atoms import Atom, Mask, Table, make_atom, make_table, narrowed
 from gate.judge.conditions import (
-    Atom,
     Condition,
-    Mask,
-    Table,
     exact_conditions,
-    make_table,
-    narrowed,
     necessary_conditions,
     wider_and_narrower,
 )
 from gate.judge.factors import FILL_OF, Factors
+from gate.judge.reading import EVERY
 
 HIDING_COST = 0.8
 """What it costs to assume that some fills hide the bug."""
-STRICT_COST = 1.1
+AGAINST_COST = 0.15
+"""What each passing case costs that satisfies a condition and whose fills show the bug at times."""
+STRICT_COST = 0.6
 """What it costs to assume that all fills but the commonest of failing cases may."""
+STRAYS = 3
+"""Passing cases that a condition may wrongly hold on, at most."""
+EXCEPTING_SHARE = 0.8
+"""Share of the cases under a condition that must fail for the others to be strays."""
+STRAY_FIRST, STRAY_COST = 0.4, 0.9
+"""What strays cost: with three, a second condition that explains them is sooner true."""
+ORDINARY = frozenset({"normal", "uniform", "mixed"})
+"""Fills whose values are like any others."""
+ORDINARY_COST = 0.4
+"""What it costs to look at cases with ordinary values alone."""
+ALWAYS_COST = 1.1
+"""What it costs to say that a bug shows on every case, beside what hides it."""
+ALWAYS_LEAST = 8
+"""Cases with ordinary values that must all fail for that."""
 LISTED = 100
 """Conditions that are kept of each kind, simplest first."""
 ENOUGH = 4
@@ -61,8 +75,15 @@ class Separation:
         """How far from likely it is."""
         return self.condition.cost + self.assumed
 
+    @property
+    def share(self) -> float:
+        """Share of the cases that satisfy it which fail."""
+        return self.failing / self.seen
+
     def __str__(self) -> str:
-        if self.exact:
+        if str(self.condition) == EVERY:
+            words = f"fails on {EVERY}"
+        elif self.exact:
             words = f"fails exactly when {self.condition}"
         else:
             words = f"fails only when {self.condition} ({self.failing} of {self.seen} such cases)"
@@ -90,8 +111,8 @@ def rivals(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> list
     if failed.all() or not failed.any():
         return []
     table = make_table(cases, failed, tiles)
-    found = [s for s in _separations(cases, failed, table) if s.exact]
-    if not found:
+    found = _separations(cases, failed, table)
+    if not found or found[0].share < EXCEPTING_SHARE:
         return []
     best = found[0].condition
     holds = np.asarray([best.holds(case) for case in cases], dtype=bool)
@@ -109,10 +130,54 @@ def _separations(cases: Sequence[Factors], failed: Mask, table: Table) -> list[S
         found += _exact(cases, failed, table, telling)
     if (strict != telling).any():
         more = _exact(cases, failed, table, strict)
-        found += [replace(s, assumed=STRICT_COST) for s in more]
+        found += [replace(s, assumed=s.assumed + STRICT_COST) for s in more]
+    found += _ordinary(cases, failed, table) + _excepting(failed, table, telling)
     if found and len(cases) >= ENOUGH:
         return _unique(sorted(found, key=lambda s: s.cost))
     return _necessary(failed, table, telling) or _necessary(failed, table, everything)
+
+
+def _ordinary(cases: Sequence[Factors], failed: Mask, table: Table) -> list[Separation]:
+    """Return what separates the cases with ordinary values, if the others agree with it."""
+    usual = [all(fill in ORDINARY for _, fill in _fills(case)) for case in cases]
+    view = np.asarray(usual, dtype=bool)
+    if not failed[view].any():
+        return []
+    if failed[view].all():
+        if view.sum() < ALWAYS_LEAST:
+            return []
+        always = Condition(atoms=(make_atom(EVERY, ALWAYS_COST, "", "every"),))
+        found = [_completed(always, cases, failed, view)]
+    else:
+        plain = [
+            (a, c) for a, c in table if a.kind != "trait" and not a.subject.startswith(FILL_OF)
+        ]
+        found = _exact(cases, failed, plain, view)
+        found = [replace(s, assumed=s.assumed + ORDINARY_COST) for s in found]
+    return [
+        s
+        for s in found
+        if all(s.condition.holds(c) for c, f in zip(cases, failed, strict=True) if f)
+    ]
+
+
+def _excepting(failed: Mask, table: Table, telling: Mask) -> list[Separation]:
+    """Return single atoms that all failing and few passing cases satisfy.
+
+    One stray case is sooner luck (or values that hide the bug) than a second condition.
+    """
+    count = int(failed.sum())
+    found = []
+    for atom, column in table:
+        strays = int((column & telling & ~failed).sum())
+        if column[failed].all() and 0 < strays <= STRAYS and not column[telling].all():
+            separation = Separation(
+                condition=Condition(atoms=(atom,)), exact=False, failing=count,
+                seen=count + strays, assumed=STRAY_FIRST + STRAY_COST * strays,
+            )  # fmt: skip
+            if separation.share >= EXCEPTING_SHARE:
+                found.append(separation)
+    return found
 
 
 def _unique(found: list[Separation]) -> list[Separation]:
@@ -139,8 +204,9 @@ def _telling(cases: Sequence[Factors], failed: Mask) -> Mask:
 def _like_plainest(cases: Sequence[Factors], failed: Mask) -> Mask:
     """Return the cases with the fills that failing cases have most often."""
     counts = Counter(tuple(_fills(case)) for case, bad in zip(cases, failed, strict=True) if bad)
-    most = counts.most_common(1)[0][0]
-    return np.asarray([tuple(_fills(case)) == most for case in cases], dtype=bool)
+    most = dict(counts.most_common(1)[0][0])
+    alike = [all(fill == most.get(name, fill) for name, fill in _fills(case)) for case in cases]
+    return np.asarray(alike, dtype=bool)
 
 
 def _fills(case: Factors) -> list[tuple[str, str]]:
@@ -159,7 +225,7 @@ def _completed(
 ) -> Separation:
     """Say which fills hide the bug, or add the one fill that shows it."""
     inside = np.asarray([condition.holds(case) for case in cases], dtype=bool)
-    hidden = [case for case, i, t in zip(cases, inside, telling, strict=True) if i and not t]
+    hidden = [case for case, i in zip(cases, inside & ~telling & ~failed, strict=True) if i]
     count = int(failed.sum())
     plain = Separation(condition=condition, exact=True, failing=count, seen=count)
     if not hidden:
@@ -169,25 +235,23 @@ def _completed(
         narrow = Condition(atoms=(*condition.atoms, only), either=condition.either)
         if not condition.either:
             return replace(plain, condition=narrow)
+    against = int((inside & _telling(cases, failed) & ~telling & ~failed).sum())
     showing = {
         pair for case, bad in zip(cases, failed, strict=True) if bad for pair in _fills(case)
     }
     pairs = sorted({p for case in hidden for p in _fills(case) if p not in showing})
     names = tuple((name.removeprefix(FILL_OF), fill) for name, fill in pairs)
-    return replace(plain, hidden=names, assumed=HIDING_COST)
+    return replace(plain, hidden=names, assumed=HIDING_COST + AGAINST_COST * against)
 
 
 def _only_fill(cases: Sequence[Factors], failed: Mask, hidden: list[Factors]) -> Atom | None:
     """Return the atom of the one fill that all failing cases share and hidden ones lack."""
     bad = [case for case, is_bad in zip(cases, failed, strict=True) if is_bad]
     for name, fill in _fills(bad[0]):
-        shared = all(case.words.get(name) == fill for case in bad)
+        shared = fill not in ORDINARY and all(case.words.get(name) == fill for case in bad)
         if shared and all(case.words.get(name) != fill for case in hidden):
-            return Atom(
-                text=f"{name.removeprefix(FILL_OF)} is filled with {fill}", cost=1.9,
-                subject=name, kind="word",
-                holds=lambda f, n=name, v=fill: f.words.get(n) == v,  # type: ignore[misc]
-            )  # fmt: skip
+            arg = name.removeprefix(FILL_OF)
+            return make_atom(f"{arg} is filled with {fill}", 1.9, name, "word")
     return None
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from gate.case.bound import BoundCase, BoundTensor
-from gate.case.inputs import build_inputs
-from gate.dtypes import F64, Array, to_float64
+from gate.case.inputs import Make, build_inputs
+from gate.dtypes import DTYPES, F64, Array, to_float64
 from gate.errors import CaseTextError
+from gate.schema.expr import Call, Expr
 from gate.schema.model import Io
 
 MOST_ELEMENTS = 1 << 18
@@ -34,17 +35,32 @@ def traits_of(bound: BoundCase) -> tuple[dict[str, bool], dict[str, float]]:
     if _elements(bound) > MOST_ELEMENTS:
         return flags, numbers
     try:
-        values = build_inputs(bound).values
+        values = build_inputs(bound, make=_stand_in(bound)).values
     except CaseTextError:
         return flags, numbers
     for arg in bound.args:
         value = values.get(arg.name)
-        fed = isinstance(arg, BoundTensor) and arg.io not in (Io.OUT, Io.SCRATCH)
+        fed = isinstance(arg, BoundTensor) and arg.io not in (Io.OUT, Io.SCRATCH) and not arg.make
         if fed and isinstance(value, np.ndarray) and value.size:
             assert isinstance(arg, BoundTensor)
             flags.update(_flags(arg, value, bound.dims))
             numbers.update(_numbers(arg.name, value))
+            if value.dtype.kind not in "biu":
+                flags.update(_chosen_twice(bound, arg.name, to_float64(value)))
     return flags, numbers
+
+
+def _stand_in(bound: BoundCase) -> Make:
+    """Return what stands for `make`, which needs torch: zeros, whose traits nobody looks at."""
+    places = {arg.name: arg.place for arg in bound.args if isinstance(arg, BoundTensor)}
+
+    def make(name: str, rule: Call | Expr, values: Mapping[str, Any], dtype: str) -> Any:
+        place = places.get(name)
+        if place is None:
+            raise CaseTextError(f"arg {name} is made by `{rule.text}`, which needs torch")
+        return np.zeros(place.shape, dtype=DTYPES[dtype].storage)
+
+    return make
 
 
 def _elements(bound: BoundCase) -> int:
@@ -96,11 +112,45 @@ def _float_flags(name: str, value: F64) -> Iterator[tuple[str, bool]]:
         yield f"some row of {name} repeats a value", bool((ordered[:, 1:] == ordered[:, :-1]).any())
 
 
+def _chosen_twice(bound: BoundCase, name: str, value: F64) -> Iterator[tuple[str, bool]]:
+    """Yield whether the largest values of some row tie, for each number of values that an output
+    of chosen positions holds: `some row of x ties among its K largest`."""
+    if value.ndim == 0:
+        return
+    for item in bound.schema.returns:
+        picks = item.compare is not None and item.compare.picks == name
+        count = item.shape[-1].text if picks and item.shape else ""
+        wanted = bound.dims.get(count)
+        if isinstance(wanted, int):
+            ordered = -np.sort(-value.reshape(-1, value.shape[-1]), axis=-1)[:, :wanted]
+            yield (
+                f"some row of {name} ties among its {count} largest",
+                bool((ordered[:, 1:] == ordered[:, :-1]).any()),
+            )
+
+
 def _numbers(name: str, value: Array) -> Iterator[tuple[str, float]]:
     if value.dtype.kind == "b":
+        if value.ndim:
+            led = np.logical_or.accumulate(value, axis=-1)
+            yield f"most leading False in a row of {name}", float((~led).sum(axis=-1).max())
         return
     wide = to_float64(value)
     finite = wide[np.isfinite(wide)]
     if finite.size:
         yield f"max of {name}", float(finite.max())
         yield f"min of {name}", float(finite.min())
+        if value.dtype.kind not in "iu":
+            yield from _spread(name, wide, finite)
+
+
+def _spread(name: str, value: F64, finite: F64) -> Iterator[tuple[str, float]]:
+    """Yield how far from zero the values lie beside their spread, and the extremes of rows."""
+    deviation = float(finite.std())
+    if deviation > 0:
+        yield f"|mean| / deviation of {name}", abs(float(finite.mean())) / deviation
+    rows = value.reshape(-1, value.shape[-1]) if value.ndim else value.reshape(1, 1)
+    rows = rows[np.isfinite(rows).all(axis=-1)]
+    if rows.size:
+        yield f"least row maximum of {name}", float(rows.max(axis=-1).min())
+        yield f"least row peak of {name}", float(np.abs(rows).max(axis=-1).min())

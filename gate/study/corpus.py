@@ -55,7 +55,8 @@ class CorpusKernel:
     kind: str = ""
     """For a buggy one of the field: its class of bug (key `class`)."""
     trigger: str = ""
-    """For a buggy one: the exact condition under which a result is wrong, as an expression."""
+    """For a buggy one: the exact condition under which a result is wrong, in the words of a
+    diagnosis (`gate.judge.reading`)."""
     devices: tuple[str, ...] = _DEVICES
     """Devices that can show the bug."""
 

@@ -10,8 +10,8 @@ from judge_fakes import KERNEL, MATMUL, UNARY, dim, op, ret, scalar, span, tenso
 from gate.case.model import Case
 from gate.case.text import format_case, parse_case
 from gate.judge.ask import ask
+from gate.judge.atoms import roundest
 from gate.judge.causes import LAYOUT_WAYS
-from gate.judge.conditions import roundest
 from gate.judge.diagnose import Explanation, diagnose
 from gate.judge.factors import Factors, JudgedCase, factors_of
 from gate.judge.model import Comparison, Failure, FailureKind

@@ -1,0 +1,197 @@
+"""Simple conditions over the factors of a case: sizes, layouts, dtypes, options and values.
+
+Each has words that a reader of the schema knows, a cost that says how far from likely it is (bugs
+of the field decide the order), and a predicate.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from gate.judge.factors import FILL_OF, Factors
+from gate.judge.reading import Predicate, negated, read_atom
+
+Mask = npt.NDArray[np.bool_]
+
+POWERS = tuple(2**k for k in range(1, 12))
+"""Tile sizes that are tried beside the known ones."""
+SIGN_COST = 1.75
+"""What it costs to say that some value is negative, or positive: a sign is not a chance bound."""
+_FLAG_COSTS = (
+    (" axis of ", 1.3), (" have other strides", 1.3), (" have other row pitches", 1.35),
+    (" are not packed", 1.25), (".stride(", 1.5),
+)  # fmt: skip
+"""Flags that say more than that a tensor is not contiguous, and what each costs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atom:
+    """One simple condition."""
+
+    text: str
+    """In words that a reader of the schema knows."""
+    cost: float
+    """How far from likely it is; bugs of the field decide the order."""
+    subject: str
+    """The dim, arg or variable that it speaks of."""
+    kind: str
+    """`tile`, `not tile`, `equal`, `other`, `above`, `below`, `relation`, `power`, `word`, `flag`,
+    `trait`."""
+    value: float = 0.0
+    """The tile size, bound or extent, where there is one."""
+    holds: Predicate
+    """Whether a case satisfies it: what its words mean."""
+
+
+def make_atom(text: str, cost: float, subject: str, kind: str, value: float = 0.0) -> Atom:
+    """Return the atom of these words."""
+    return Atom(
+        text=text, cost=cost, subject=subject, kind=kind, value=value, holds=read_atom(text)
+    )
+
+
+Table = list[tuple[Atom, Mask]]
+"""Atoms, simplest first, each with the cases that satisfy it."""
+
+
+def make_table(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> Table:
+    """Return every atom that is not the same on all cases, with its column."""
+    atoms = itertools.chain(
+        _dims(cases, failed, tiles), _others(cases, failed), _traits(cases, failed)
+    )
+    return _varying([(atom, _column(atom, cases)) for atom in atoms])
+
+
+def narrowed(table: Table, rows: Mask) -> Table:
+    """Return the table of some of the cases."""
+    return _varying([(atom, column[rows]) for atom, column in table])
+
+
+def _varying(table: Table) -> Table:
+    held = [(atom, column) for atom, column in table if column.any() and not column.all()]
+    return sorted(held, key=lambda entry: entry[0].cost)
+
+
+def _column(atom: Atom, cases: Sequence[Factors]) -> Mask:
+    return np.asarray([atom.holds(case) for case in cases], dtype=bool)
+
+
+def _dims(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> Iterator[Atom]:
+    names = list(dict.fromkeys(name for case in cases for name in case.dims))
+    for name in names:
+        yield from _tiles(name, tiles)
+        yield from _numeric(name, [c.dims.get(name) for c in cases], failed)
+        yield make_atom(f"{name} is not a power of two", 1.5, name, "power")
+    whole = dict.fromkeys(n for case in cases for n, v in case.numbers.items() if v == int(v))
+    plain = [name for name in (*names, *whole) if name.isidentifier()]
+    for one, other in itertools.combinations(plain, 2):
+        if one in names:
+            for sign, cost in (("!=", 1.7), ("==", 2.0), (">", 1.8), ("<", 1.8)):
+                yield make_atom(f"{one} {sign} {other}", cost, f"{one}, {other}", "relation")
+
+
+def _tiles(name: str, tiles: Sequence[int]) -> Iterator[Atom]:
+    for tile in sorted({*tiles, *POWERS}):
+        known = tile in tiles
+        cost = (1.0 if known else 1.35) + (0.0 if tile >= 16 else 0.3)
+        yield make_atom(f"{name} % {tile} != 0", cost, name, "tile", tile)
+        yield make_atom(f"{name} % {tile} == 0", cost + 0.9, name, "not tile", tile)
+
+
+def _numeric(name: str, values: Sequence[float | None], failed: Mask) -> Iterator[Atom]:
+    """Yield equalities with failing values, and bounds where failing and passing values part."""
+    seen = [(v, bool(bad)) for v, bad in zip(values, failed, strict=True) if v is not None]
+    for value in sorted({v for v, bad in seen if bad})[:12]:
+        cost = 1.3 if value in (0, 1) else 2.2
+        yield make_atom(f"{name} == {written(value)}", cost, name, "equal", value)
+    for value in sorted({v for v, bad in seen if not bad})[:12]:
+        cost = 1.7 if value in (0, 1) else 2.4
+        yield make_atom(f"{name} != {written(value)}", cost, name, "other", value)
+    for low, high in itertools.pairwise(sorted({v for v, _ in seen})):
+        bound = roundest(low, high)
+        extra = 0.0 if bound == 2 ** round(math.log2(max(1, bound))) else 0.2
+        yield make_atom(f"{name} > {written(bound)}", 1.6 + extra, name, "above", bound)
+        yield make_atom(f"{name} <= {written(bound)}", 1.8 + extra, name, "below", bound)
+
+
+def written(value: float) -> str:
+    """Return a number in as few digits as say it exactly."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
+def roundest(low: float, high: float) -> float:
+    """Return the roundest bound b with low <= b < high: a power of two, else a multiple of one;
+    between values that are not whole, zero, a power of ten or a few digits."""
+    if low < 0 < high:
+        return 0.0
+    if low != int(low) or high != int(high) or low < 0:
+        return _decimal(low, high)
+    first, last = int(low), int(high) - 1
+    for power in range(max(1, last).bit_length(), -1, -1):
+        step = 2**power
+        multiple = -(-first // step) * step
+        if first <= multiple <= last and multiple:
+            return float(multiple)
+    return low
+
+
+def _decimal(low: float, high: float) -> float:
+    """Return a short decimal b with low <= b < high, near the middle of their magnitudes."""
+    if low >= 0:
+        middle = math.sqrt(max(low, high * 1e-8) * high)
+        power = 10.0 ** round(math.log10(middle)) if middle > 0 else 0.0
+        if low <= power < high:
+            return power
+    for digits in range(1, 17):
+        for bound in (float(f"{low:.{digits}g}"), float(f"{(low + high) / 2:.{digits}g}")):
+            if low <= bound < high:
+                return bound
+    return low
+
+
+def _others(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:
+    for name in dict.fromkeys(name for case in cases for name in case.numbers):
+        yield from _numeric(name, [c.numbers.get(name) for c in cases], failed)
+    for name in dict.fromkeys(name for case in cases for name in case.words):
+        values = sorted({case.words[name] for case in cases if name in case.words})
+        for value in values:
+            if name.startswith(FILL_OF):
+                arg = name.removeprefix(FILL_OF)
+                yield make_atom(f"{arg} is filled with {value}", 1.9, name, "word")
+                yield make_atom(f"{arg} is not filled with {value}", 2.4, name, "word")
+            else:
+                yield make_atom(f"{name} == {value}", 1.2, name, "word")
+                yield make_atom(f"{name} != {value}", 1.25, name, "word")
+    for name in dict.fromkeys(name for case in cases for name in case.flags):
+        cost = next((cost for part, cost in _FLAG_COSTS if part in name), 1.1)
+        yield make_atom(name, cost, _owner(name), "flag")
+        yield make_atom(negated(name), cost + 0.6, _owner(name), "flag")
+
+
+def _traits(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:
+    """Yield conditions on values: likely only where nothing simpler will do."""
+    for name in dict.fromkeys(name for case in cases for name in case.traits):
+        yield make_atom(name, 1.7, name, "trait")
+    for name in dict.fromkeys(name for case in cases for name in case.extremes):
+        values = [case.extremes.get(name) for case in cases]
+        for made in _numeric(name, values, failed):
+            if made.kind in ("above", "below"):
+                yield replace(made, cost=made.cost + 0.7, kind="trait")
+        yield make_atom(f"{name} < 0", SIGN_COST, name, "trait")
+        yield make_atom(f"{name} >= 0", SIGN_COST + 0.6, name, "trait")
+
+
+def _owner(flag: str) -> str:
+    words = flag.split()
+    if " axis of " in flag:
+        return words[4]
+    if flag.startswith("rows of "):
+        return words[2]
+    return words[0].split(".")[0]
