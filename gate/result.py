@@ -91,6 +91,9 @@ class Finding:
     """Last lines of a traceback or of what the process printed."""
     shrink_runs: int = 0
     """Kernel runs that shrinking took."""
+    options: tuple[str, ...] = ()
+    """Options that its replay needs beside the case: `--force-config N`, `--dry-launch`,
+    `--memcheck`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from gate.case.fills import is_drawn
 from gate.case.frame import Frame
 from gate.case.layouts import fits_far_rows
 from gate.case.limits import Limits
+from gate.case.maxima import largest_numel
 from gate.case.model import Case, TensorChoice
 from gate.case.openers import Sizer, dtypes_of, float_args
 from gate.case.points import point_wish, refused_choice
@@ -37,6 +38,8 @@ CROWD = (1 << 16) + 1
 """Slices of a crowd: one more than are needed to pass 65535, so that the last one is odd too."""
 POINT_ELEMENTS = 1 << 28
 """Elements of a case that the schema itself asks for, at most."""
+FAR_ELEMENTS = 2**31
+"""Elements that an offset in 32 bits can tell apart."""
 LONG = {"interpreter": 16385, "cuda": 131073}
 """Length of the long 16-bit case: one past a power of two, and so far past what 8 bits can count
 that sixteen bfloat16 accumulators side by side stop growing."""
@@ -185,7 +188,8 @@ def _far(frame: Frame, factors: tuple[Factor, ...], sizer: Sizer) -> Iterator[tu
     """A wish for each tensor that can have rows far apart (several GiB of address space).
 
     Its first axis gets just the rows that it takes; where the extent is an expression, the dims of
-    it are tried one after the other.
+    it are tried one after the other. Only tensors that the declared sizes let grow past 2**31
+    elements: offsets in 32 bits are right for a kernel whose tensors are never that large.
     """
     narrow = {
         factor.name: next((lv.value for lv in factor.levels if is_sixteen_bit(lv.value)), None)
@@ -195,6 +199,8 @@ def _far(frame: Frame, factors: tuple[Factor, ...], sizer: Sizer) -> Iterator[tu
     values = {**sizer.sizes("past", 0), **{k: v for k, v in narrow.items() if v}}
     for arg in frame.tensors:
         if arg.make is not None or not arg.shape or not fits_far_rows(arg, (3,) * len(arg.shape)):
+            continue
+        if largest_numel(frame, arg) <= FAR_ELEMENTS:
             continue
         own = frame.axes.drawn(arg.shape[0].names)
         sizes = {**values, **dict.fromkeys(own, 1)}

@@ -111,6 +111,10 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         help="time limit of one case (default: 60)",
     )
     group.add_argument(
+        "--memcheck", action="store_true",
+        help="run edge cases under compute-sanitizer too, which names the line (cuda; slow)",
+    )  # fmt: skip
+    group.add_argument(
         "--gpus", type=gpu_ids, default=(), metavar="IDS",
         help="GPUs to spread workers over, with commas (default: every visible one)",
     )  # fmt: skip
@@ -147,6 +151,7 @@ def run_settings(options: argparse.Namespace, scope: Scope) -> RunSettings:
         case_seconds=options.case_seconds,
         op_cases=tuple(sorted(config.op_cases.items())) if options.cases is None else (),
         env=config.env,
+        memcheck=options.memcheck,
         gpus=options.gpus,
         worker_socket=options.worker_socket,
     )
@@ -181,6 +186,11 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not at least 1")
     return value
+
+
+def natural(text: str) -> int:
+    """Return a number of the command line, at least 0."""
+    return _number(text)
 
 
 def seconds_number(text: str) -> float:

@@ -5,9 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-from gate.cli.options import REPORT_DIR, add_repository, add_running, run_settings, scope_request
+from gate.cli.options import (
+    REPORT_DIR,
+    add_repository,
+    add_running,
+    natural,
+    run_settings,
+    scope_request,
+)
 from gate.engine.device import settle_device
 from gate.engine.dump import dump_tensors
 from gate.engine.emit import emit_test
@@ -15,6 +23,7 @@ from gate.engine.lanes import Crew
 from gate.engine.replay import Replayed, find_finding, find_schema, replay_case
 from gate.engine.scope import make_scope
 from gate.engine.session import open_folder, worker_settings
+from gate.engine.settings import Force
 from gate.judge.model import CaseStatus
 from gate.report.console import render_judgement
 from gate.report.jsonfile import loads
@@ -30,6 +39,15 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     parser.add_argument("case", metavar="CASE", help="a case text, as reports print it")
     add_repository(parser, base=False)
     add_running(parser)
+    group = parser.add_argument_group("what the case text does not say")
+    group.add_argument(
+        "--force-config", type=natural, metavar="N",
+        help="use autotune config number N, from 0, instead of the kernel's own choice",
+    )  # fmt: skip
+    group.add_argument(
+        "--dry-launch", action="store_true",
+        help="record the launches and run none, for the grid of a case too large to run",
+    )  # fmt: skip
     group = parser.add_argument_group("what to compare with and what to keep")
     group.add_argument(
         "--inputs", default="", metavar="DIGEST", help="combined digest that the inputs must have"
@@ -54,11 +72,18 @@ def command(options: argparse.Namespace) -> int:
     recorded = _recorded(options)
     finding = find_finding(recorded, options.case)
     settings = settle_device(run_settings(options, scope))
+    force = Force(config=options.force_config, dry=options.dry_launch, memcheck=settings.memcheck)
+    settings = replace(settings, force=force)
     with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
         task = scope.single(schema, open_folder(folder, settings))
         with Crew(worker_settings(settings), 1) as crew:
             replayed = replay_case(
-                task, case, crew, settings, finding=finding, expected_inputs=options.inputs
+                task,
+                case,
+                crew.under(force.memcheck),
+                settings,
+                finding=finding,
+                expected_inputs=options.inputs,
             )
             _show(replayed)
             if options.emit_test:

@@ -13,6 +13,7 @@ from gate.case.model import Case
 from gate.case.text import format_case
 from gate.engine.clock import COMPILE, INPUTS, JUDGE, KERNEL, REFERENCE, WORKER
 from gate.engine.context import CaseRecord, case_variables, output_digests
+from gate.engine.forced import dry_case, under_force
 from gate.engine.gradients import grad_request, grad_wire
 from gate.engine.lanes import Lane
 from gate.engine.oracle import CaseOracle
@@ -47,8 +48,6 @@ class Variant:
     """Program order in the interpreter."""
     calls: int
     """Calls on fresh copies."""
-    config: int | None = None
-    """Autotune config to force."""
 
 
 def variant_of(case: Case) -> Variant:
@@ -148,7 +147,7 @@ def _request(
         poison=variant.poison,
         calls=variant.calls,
         order=variant.order,
-        config=variant.config,
+        config=settings.force.config,
         checks=settings.checks,
         seconds=settings.case_seconds,
     )
@@ -173,18 +172,22 @@ def run_case(
     Raises
         CaseTextError  the case does not fit the schema
     """
+    if settings.force.dry:
+        return dry_case(task, case, lane, settings, root)
     chosen = variant or variant_of(case)
     try:
         prepared = prepare(task, case, lane)
     except WorkerError as problem:
         judgement = CaseJudgement(status=CaseStatus.UNDECIDED, notes=(problem.message,))
         return CaseRecord(
-            case=case, text=format_case(case), observation=_nothing(), judgement=judgement
-        )
+            case=case, text=format_case(case), observation=_nothing(), judgement=judgement,
+            force=settings.force,
+        )  # fmt: skip
     observation = observe(task, prepared, lane, settings, chosen, root)
     judgement = _judge(task, prepared, observation, settings, lane)
     if variant is None and _value_failure(judgement):
         judgement = _blame_outside(task, prepared, lane, settings, chosen, judgement, root)
+    judgement = under_force(judgement, observation, settings.force)
     kept = observation if keep_data else _without_data(observation)
     return CaseRecord(
         case=case,
@@ -193,6 +196,7 @@ def run_case(
         judgement=judgement,
         inputs=tuple(Digest(name=n, sha256=s) for n, s in prepared.inputs.digests),
         outputs=output_digests(observation),
+        force=settings.force,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gate.case.inputs import array_digest
 from gate.case.model import Case
+from gate.engine.settings import AS_SAID, Force
 from gate.judge.model import CaseJudgement
 from gate.result import Digest
 from gate.run.protocol import Observation
@@ -29,6 +30,8 @@ class CaseRecord:
     """Digests of its inputs."""
     outputs: tuple[Digest, ...] = ()
     """Digests of what came back."""
+    force: Force = AS_SAID
+    """How it was run, beside what its text says."""
 
     def fails_like(self, fingerprint: str) -> bool:
         """Whether it failed with this fingerprint among its failures."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from gate.engine.settings import RunSettings
 from gate.errors import DeviceError, UsageError, did_you_mean
 from gate.run.capacity import lanes_for, visible_gpus
+from gate.run.memcheck import require_tool
 from gate.run.remote import server_info
 
 DEVICES = ("auto", "cuda", "interpreter")
@@ -59,11 +60,14 @@ def settle_device(settings: RunSettings) -> RunSettings:
 
     Raises
         UsageError   no such device
-        DeviceError  `cuda` was asked for and no driver is there
+        DeviceError  `cuda` was asked for and no driver is there, or --memcheck and no tool
         WorkerError  no worker server listens on the socket, or it serves another device
     """
     if not settings.worker_socket:
-        return replace(settings, device=choose_device(settings.device))
+        settings = replace(settings, device=choose_device(settings.device))
+        if settings.memcheck and settings.device == "cuda":
+            require_tool()
+        return _with_memcheck(settings)
     server = server_info(settings.worker_socket)
     wanted = check_device(settings.device)
     if wanted not in ("auto", server.device):
@@ -71,7 +75,18 @@ def settle_device(settings: RunSettings) -> RunSettings:
             f"--device {wanted}: the worker server on {settings.worker_socket} serves "
             f"{server.device}; leave --device out, or start the server with `--device {wanted}`"
         )
-    return replace(settings, device=server.device, jobs=settings.jobs or server.lanes)
+    return _with_memcheck(
+        replace(settings, device=server.device, jobs=settings.jobs or server.lanes)
+    )
+
+
+def _with_memcheck(settings: RunSettings) -> RunSettings:
+    if settings.memcheck and settings.device != "cuda":
+        raise UsageError(
+            "--memcheck: compute-sanitizer watches a GPU, and this run is on the interpreter, "
+            "which checks every address by itself; leave --memcheck out, or pass --device cuda"
+        )
+    return settings
 
 
 def lane_count(settings: RunSettings) -> int:

@@ -10,6 +10,7 @@ from gate.case.text import format_case
 from gate.engine.cases import run_case
 from gate.engine.clock import EXPLAIN
 from gate.engine.context import CaseRecord
+from gate.engine.forced import of_any_config
 from gate.engine.lanes import Crew
 from gate.engine.neighbours import affordable, neighbours
 from gate.engine.settings import RunSettings
@@ -44,7 +45,7 @@ def diagnose_finding(
     """
     judged = investigate(task, crew, settings, failure, records, smallest, tiles)
     with crew.clock.phase(EXPLAIN):
-        return explain(task, failure, judged, tiles)
+        return explain(task, of_any_config(failure), judged, tiles)
 
 
 def investigate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gate.case.model import Case
 from gate.case.shrink import shrink, sort_key
@@ -76,17 +76,21 @@ def _finding(
     tiles: tuple[int, ...],
 ) -> Finding:
     fingerprint = group.failure.fingerprint
-    start = min(group.records, key=lambda r: sort_key(task.schema, r.case))
-    hunter = _Hunter(task, crew, settings, fingerprint)
+    start = min(group.records, key=lambda r: (bool(r.force.options), sort_key(task.schema, r.case)))
+    settings = replace(settings, force=start.force)
+    hunter = _Hunter(task, crew.under(start.force.memcheck), settings, fingerprint, tiles)
     smallest = start.case
     if settings.explain and group.failure.kind not in _NO_SHRINK and hunter.fails(smallest):
         smallest = hunter.shrink(smallest)
     again = [hunter.run(smallest) for _ in range(RERUNS)]
     confirmed = sum(record.fails_like(fingerprint) for record in again)
     shown = next((r for r in again if r.fails_like(fingerprint)), start)
+    alike = [record for record in records if record.force == start.force]
     diagnosis = Diagnosis()
     if settings.explain:
-        diagnosis = diagnose_finding(task, crew, settings, group.failure, records, shown, tiles)
+        diagnosis = diagnose_finding(
+            task, hunter.crew, settings, group.failure, alike, shown, tiles
+        )
     return _build(
         task, group, shown, confirmed=confirmed, origin=_origin(hunter, smallest),
         shrink_runs=hunter.runs, diagnosis=diagnosis,
@@ -96,11 +100,15 @@ def _finding(
 class _Hunter:
     """Runs candidate cases of one finding and remembers how many it ran."""
 
-    def __init__(self, task: OpTask, crew: Crew, settings: RunSettings, fingerprint: str) -> None:
+    def __init__(
+        self, task: OpTask, crew: Crew, settings: RunSettings, fingerprint: str,
+        tiles: tuple[int, ...],
+    ) -> None:  # fmt: skip
         self.task = task
         self.crew = crew
         self.settings = settings
         self.fingerprint = fingerprint
+        self.tiles = tiles
         self.runs = 0
 
     def run(self, case: Case, root: str = "") -> CaseRecord:
@@ -123,6 +131,7 @@ class _Hunter:
             self.fails,
             max_runs=self.settings.shrink_runs,
             deadline=lambda: time.monotonic() > end,
+            tiles=self.tiles,
         )
         return result.case
 
@@ -168,6 +177,7 @@ def _build(
         origin=origin,
         trace=error.trace if error else "",
         shrink_runs=shrink_runs,
+        options=shown.force.options,
     )
 
 

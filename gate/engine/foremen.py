@@ -31,7 +31,7 @@ from gate.result import Timings
 from gate.run.capacity import visible_gpus
 from gate.run.fences import hide_from_workers
 from gate.run.pool import WorkerSettings
-from gate.run.protocol import WorkerInfo
+from gate.run.serving import WorkerInfo
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -6,16 +6,18 @@ crew, so that one op uses every lane and many ops share them.
 
 from __future__ import annotations
 
+import mmap
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gate.engine.clock import OTHER, WORKER, Clock
 from gate.engine.oracle import ReferenceCache
 from gate.result import Timings
+from gate.run.capacity import CUDA_LANES
 from gate.run.pool import (
     KernelWorker,
     ReferenceWorker,
@@ -23,10 +25,14 @@ from gate.run.pool import (
     start_references,
     start_workers,
 )
-from gate.run.protocol import WorkerInfo
+from gate.run.serving import WorkerInfo
 
 T = TypeVar("T")
 Item = TypeVar("Item")
+FAR_MIB = 9 * 1024
+"""Memory that a case with far rows may take: two tensors of 4 GiB with room to spare."""
+CHECKED_LANES = 2
+"""Lanes under compute-sanitizer at most: each takes seconds to start, and few cases."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +55,9 @@ class Crew:
     """All lanes of a run. Close it, or use it as a context manager."""
 
     def __init__(self, settings: WorkerSettings, count: int) -> None:
+        self.settings = settings
+        self._checked: Crew | None = None
+        self._checking = threading.Lock()
         cache = ReferenceCache()
         self.clock = Clock()
         started = time.monotonic()
@@ -66,6 +75,7 @@ class Crew:
             Lane(kernel, reference, cache, self.clock)
             for kernel, reference in zip(kernels, references.result(), strict=True)
         ]
+        self._far_here = _sparse_memory(FAR_MIB)
         self._up = time.monotonic()
         self._start_seconds = self._up - started
         self._local = threading.local()
@@ -91,6 +101,30 @@ class Crew:
             kernel_runs=self.clock.entered(WORKER),
             phases=tuple((name, round(s, 3)) for name, s in self.clock.seconds().items()),
         )
+
+    @property
+    def far(self) -> bool:
+        """Whether every lane has room for a tensor whose rows are more than 2**31 elements apart:
+        memory of the device, or address space where pages exist once they are touched."""
+        if self.info.device == "cuda":
+            return self.info.memory_mib >= CUDA_LANES * FAR_MIB
+        return self._far_here
+
+    def under(self, memcheck: bool) -> Crew:
+        """Return the crew to run on: this one, or one whose kernel workers run under
+        compute-sanitizer, started when it is first asked for and closed with this one.
+
+        Raises
+            WorkerError  no such worker could be started
+            DeviceError  compute-sanitizer is not there
+        """
+        if not memcheck or self.settings.memcheck:
+            return self
+        with self._checking:
+            if self._checked is None:
+                settings = replace(self.settings, memcheck=True)
+                self._checked = Crew(settings, min(CHECKED_LANES, len(self.lanes)))
+            return self._checked
 
     def submit(self, job: Callable[[Lane], T]) -> Future[T]:
         """Run a job on the next free lane."""
@@ -133,9 +167,20 @@ class Crew:
         for lane in self.lanes:
             lane.kernel.close()
             lane.reference.close()
+        if self._checked is not None:
+            self._checked.close()
 
     def __enter__(self) -> Crew:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _sparse_memory(mib: int) -> bool:
+    """Whether the system gives address space without memory behind it."""
+    try:
+        mmap.mmap(-1, mib * 2**20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except (OSError, AttributeError):
+        return False
+    return True

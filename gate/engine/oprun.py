@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from gate.case.maxima import cases_at_maxima
 from gate.case.model import Case
 from gate.case.plan import Plan, make_plan
 from gate.case.text import format_case
+from gate.engine.backoff import mostly_refused
 from gate.engine.benchmarks import run_benchmarks
 from gate.engine.cases import prepare, run_case
 from gate.engine.clock import JUDGE, PLAN
 from gate.engine.context import CaseRecord
 from gate.engine.findings import make_findings
+from gate.engine.forced import every_config
 from gate.engine.lanes import Crew, Lane
-from gate.engine.settings import CORE_CASES, Event, Listener, RunSettings, silent
+from gate.engine.settings import AS_SAID, CORE_CASES, Event, Force, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.engine.verdicts import count_cases, level_groups, op_verdict
 from gate.errors import CaseTextError, SchemaError, WorkerError
@@ -32,6 +36,11 @@ SELF_CHECK_CASES = 4
 """Cases that the schema proves itself on."""
 COSTLY_ENDS = 3
 """Cases that may end in a dead or hung worker before the rest of the op is left out."""
+CONFIG_CASES = 2
+"""Cases that each autotune config runs by itself."""
+CHECKED_CASES = 12
+"""Cases of an op that run under compute-sanitizer: the openers, which sit on the edges."""
+T = TypeVar("T")
 _COSTLY = frozenset({Outcome.DIED, Outcome.HUNG})
 
 
@@ -53,6 +62,8 @@ class OpRun:
     """Cases that were run, in plan order."""
     notes: list[str] = field(default_factory=list)
     """What the report should say beside the findings."""
+    avoid: frozenset[tuple[str, str]] = frozenset()
+    """(arg, layout) that the launcher mostly refuses."""
     cut: bool = False
     """Whether cases were left out for lack of time or for costly ends."""
 
@@ -65,6 +76,9 @@ class OpRun:
             return self._undecided(problem.message, started)
         check = self._self_check(plan)
         self._run_plan(plan)
+        self._run_maxima()
+        self._run_configs()
+        self._run_checked()
         return self._report(plan, check, started)
 
     def _plan(self, tiles: tuple[int, ...]) -> Plan:
@@ -75,6 +89,8 @@ class OpRun:
                 seed=self.settings.seed,
                 cases=self.settings.cases_of(self.task.schema.op),
                 device=self.settings.device,
+                avoid=self.avoid,
+                far=self.crew.far,
             )
 
     def _self_check(self, plan: Plan) -> SelfCheck:
@@ -104,12 +120,22 @@ class OpRun:
         first = list(plan.cases[:FIRST_BATCH])
         self._run_cases(first, len(plan.cases))
         tiles = self._seen_tiles()
-        if tiles != self.task.tiles:
+        self.avoid = mostly_refused(self.records)
+        if tiles != self.task.tiles or self.avoid:
             plan = self._plan(tiles)
-        done = {record.text for record in self.records}
-        rest = [case for case in plan.cases if format_case(case) not in done]
+        rest = self._unseen(plan)
         room = max(0, len(plan.cases) - len(self.records))
-        self._run_cases(rest[:room], len(self.records) + min(room, len(rest)))
+        half = room // 2
+        self._run_cases(rest[:half], len(plan.cases))
+        if (avoid := mostly_refused(self.records)) != self.avoid:
+            self.avoid = avoid
+            rest = rest[:half] + self._unseen(self._plan(tiles))
+        self._run_cases(rest[half:room], len(self.records) + min(room, len(rest)) - half)
+
+    def _unseen(self, plan: Plan) -> list[Case]:
+        """Return the cases of a plan that have not run, in order."""
+        done = {record.text for record in self.records}
+        return [case for case in plan.cases if format_case(case) not in done]
 
     def _run_cases(self, cases: list[Case], total: int) -> None:
         def job(lane: Lane, case: Case) -> CaseRecord:
@@ -124,20 +150,49 @@ class OpRun:
                 )
             )  # fmt: skip
 
-    def _until_cut(self, cases: list[Case]) -> Iterator[Case]:
+    def _run_maxima(self) -> None:
+        """Look at the grids that the declared maxima lead to; nothing is run."""
+        cases = cases_at_maxima(self.task.schema, self.settings.seed)
+        for record in self._forced(((case, Force(dry=True)) for case in cases), self.crew):
+            if record.judgement.status is CaseStatus.FAIL:
+                self.records.append(record)
+
+    def _run_configs(self) -> None:
+        """Run each autotune config by itself, on cases that pass with the kernel's own choice."""
+        wanted = every_config(self.records, CONFIG_CASES)
+        forced = ((case, Force(config=number)) for case, number in wanted)
+        self.records.extend(self._forced(forced, self.crew))
+
+    def _run_checked(self) -> None:
+        """Run the edge cases once more under compute-sanitizer, when that is asked for."""
+        if not self.settings.memcheck:
+            return
+        plain = (r for r in self.records if r.force == AS_SAID and not _ended(r))
+        cases = [(record.case, Force(memcheck=True)) for record in plain][:CHECKED_CASES]
+        self.records.extend(self._forced(iter(cases), self.crew.under(memcheck=True)))
+
+    def _forced(self, cases: Iterator[tuple[Case, Force]], crew: Crew) -> Iterator[CaseRecord]:
+        """Run cases otherwise than their text says, until the time is up."""
+
+        def job(lane: Lane, one: tuple[Case, Force]) -> CaseRecord:
+            return run_case(self.task, one[0], lane, replace(self.settings, force=one[1]))
+
+        return crew.map(job, self._until_cut(cases))
+
+    def _until_cut(self, cases: Iterable[T]) -> Iterator[T]:
         for case in cases:
             ends = sum(record.observation.outcome in _COSTLY for record in self.records)
             if ends >= COSTLY_ENDS:
-                self.cut = True
-                self.notes.append(f"stopped after {ends} cases that killed or hung a worker")
+                self._cut(f"stopped after {ends} cases that killed or hung a worker")
                 return
             if self.deadline is not None and time.monotonic() > self.deadline:
-                self.cut = True
-                self.notes.append(
-                    "the time was up before every planned case ran: raise --seconds for all"
-                )
+                self._cut("the time was up before every planned case ran: raise --seconds for all")
                 return
             yield case
+
+    def _cut(self, why: str) -> None:
+        self.cut = True
+        self.notes.append(why)
 
     def _failed(self) -> int:
         return sum(record.judgement.status is CaseStatus.FAIL for record in self.records)
@@ -159,7 +214,8 @@ class OpRun:
         benchmarks: tuple[BenchmarkVerdict, ...] = ()
         if findings or self.settings.benchmarks:
             benchmarks = run_benchmarks(self.task, self.crew, self.settings)
-        counts = count_cases(self.records, planned=len(plan.cases))
+        more = sum(record.force != AS_SAID for record in self.records)
+        counts = count_cases(self.records, planned=len(plan.cases) + more)
         seen = self._launches()
         verdict, why = op_verdict(self.records, findings, benchmarks, check)
         if verdict is Verdict.PASS:
@@ -178,7 +234,7 @@ class OpRun:
             groups=level_groups(self.records),
             notes=tuple(dict.fromkeys(self.notes)),
             trusted=self.task.trusted,
-            cases=tuple(record.text for record in self.records),
+            cases=tuple(dict.fromkeys(record.text for record in self.records)),
             seconds=round(time.monotonic() - started, 3),
         )
 
@@ -213,6 +269,10 @@ class OpRun:
             trusted=self.task.trusted,
             seconds=round(time.monotonic() - started, 3),
         )
+
+
+def _ended(record: CaseRecord) -> bool:
+    return record.observation.outcome in _COSTLY
 
 
 def _is_tile(value: int) -> bool:

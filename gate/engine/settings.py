@@ -14,6 +14,29 @@ CORE_CASES = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Force:
+    """A way to run cases that their text does not say; a replay repeats it by options."""
+
+    config: int | None = None
+    """Number of the autotune config that is used instead of the kernel's own choice."""
+    dry: bool = False
+    """Launches are recorded and not run: for grids of cases that are too large to run."""
+    memcheck: bool = False
+    """On a worker under compute-sanitizer (cuda)."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of `kernel-gate replay` that ask for it."""
+        named = () if self.config is None else (f"--force-config {self.config}",)
+        dry = ("--dry-launch",) if self.dry else ()
+        return (*named, *dry, *(("--memcheck",) if self.memcheck else ()))
+
+
+AS_SAID = Force()
+"""Nothing is forced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """Budgets and limits of one run."""
 
@@ -48,6 +71,13 @@ class RunSettings:
     """(op, cases) where an op has a budget of its own."""
     env: tuple[tuple[str, str], ...] = ()
     """Variables for kernel workers, from the configuration."""
+    force: Force = AS_SAID
+    """How cases are run beside what their text says."""
+    memcheck: bool = False
+    """Run the edge cases of each op once more under compute-sanitizer (cuda)."""
+    targets: tuple[str, ...] = ()
+    """Architectures that specialisations are compiled for in the interpreter; empty: the default
+    one."""
     gpus: tuple[str, ...] = ()
     """Ids of the GPUs that workers are spread over; empty: every visible one."""
     worker_socket: str = ""

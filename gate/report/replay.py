@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gate.report.shell import quoted, single_quoted
 from gate.result import Finding, combined_digest
 
@@ -11,6 +13,8 @@ DEVICES = ("cuda", "interpreter")
 """Devices that a line may ask for."""
 LONGEST = 8 * 1024
 """Characters of a case text that still fit into a line to paste."""
+_OPTION = re.compile(r"--force-config \d{1,4}|--dry-launch|--memcheck", re.ASCII)
+"""Options that may stand in a line to paste, whatever a result.json says."""
 
 
 def can_paste(finding: Finding) -> bool:
@@ -41,6 +45,7 @@ def _arguments(finding: Finding, device: str) -> str:
     words = [case if case[:1] in "'$" else single_quoted(finding.case)]
     if device in DEVICES:
         words.append(f"--device {device}")
+    words += [option for option in finding.options if _OPTION.fullmatch(option)]
     if finding.inputs:
         words.append(f"--inputs {combined_digest(finding.inputs)}")
     return " ".join(words)

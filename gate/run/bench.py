@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
 import platform
@@ -35,8 +36,9 @@ from gate.run.protocol import (
     OutputFact,
     Region,
     RunRequest,
+    TouchFact,
 )
-from gate.run.tensors import Slab, make_slab, touched
+from gate.run.tensors import Slab, make_slab, make_sparse, touched
 from gate.run.values import torch_dtype
 from gate.schema.expr import Call, DtypeName, call_arguments, call_grid, parse_call
 
@@ -95,6 +97,7 @@ class Bench:
             "device": self.device.kind,
             "device_name": self.device.name,
             "arch": self.device.arch,
+            "memory_mib": self.device.memory_mib,
             "versions": (
                 ("python", platform.python_version()), ("torch", torch.__version__),
                 ("triton", triton.__version__), ("numpy", np.__version__),
@@ -177,9 +180,11 @@ class Bench:
         except BaseException as error:  # noqa: BLE001 - importing runs the change's code
             fact = error_fact(error, self.root, "import")
             return Observation(outcome=Outcome.NOT_LOADED, error=fact, device=self.device.kind)
-        self.receipts.begin(request.config)
+        self.receipts.begin(request.config, dry=request.dry)
         first = self._call(entry, request)
-        changed = tuple(fact for slab in first.slabs for fact in touched(slab))
+        changed: tuple[TouchFact, ...] = ()
+        if not request.dry:
+            changed = tuple(fact for slab in first.slabs for fact in touched(slab))
         facts, count = tuple(self.receipts.facts), self.receipts.count
         inside = first.seconds
         differs: tuple[str, ...] = ()
@@ -192,7 +197,8 @@ class Bench:
             outcome=first.outcome, error=first.error, outputs=first.outputs, launches=facts,
             launch_count=count, touched=changed,
             faults=(*self.receipts.faults, *first.faults)[:64], differs=differs,
-            configs=self.device.configs(), seconds=round(time.monotonic() - started, 6),
+            configs=self.device.offers.configs, forced=self.device.offers.forced,
+            seconds=round(time.monotonic() - started, 6),
             kernel_seconds=round(inside, 6), compile_seconds=round(self.receipts.compiling, 6),
             device=self.device.kind,
             regions=_regions(first.slabs) if "memcheck" in request.checks else (),
@@ -223,12 +229,14 @@ class Bench:
         error, outcome, inside = None, Outcome.RETURNED, 0.0
         outputs: tuple[OutputFact, ...] = ()
         try:
-            with poisoned_memory(request.poison):
+            fresh = contextlib.nullcontext() if request.dry else poisoned_memory(request.poison)
+            with fresh:
                 returned = self._invoke(entry, args, kwargs, env)
                 self.device.finish()
             inside = time.perf_counter() - started
-            outputs = collect_outputs(returned, request.returns, slabs, self.reply_bytes)
-            if request.grad is not None:
+            if not request.dry:
+                outputs = collect_outputs(returned, request.returns, slabs, self.reply_bytes)
+            if request.grad is not None and not request.dry:
                 with poisoned_memory(request.poison):
                     gradients = run_backward(returned, request.returns, request.grad, env, incoming)
                     self.device.finish()
@@ -308,10 +316,13 @@ class Bench:
         return env
 
     def _lay_out(self, wire: TensorWire, request: RunRequest, slabs: list[Slab]) -> torch.Tensor:
-        slab = make_slab(
-            wire, len(slabs), request.guard, request.poison, self.device.home,
-            bare="memcheck" in request.checks,
-        )  # fmt: skip
+        if request.dry:
+            slab = make_sparse(wire, self.device.home)
+        else:
+            slab = make_slab(
+                wire, len(slabs), request.guard, request.poison, self.device.home,
+                bare="memcheck" in request.checks,
+            )  # fmt: skip
         slabs.append(slab)
         return slab.tensor
 

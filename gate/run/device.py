@@ -12,6 +12,7 @@ import torch
 from gate.dtypes import DTYPES
 from gate.run.errorfacts import error_fact
 from gate.run.launches import Receipts, watch_compiled, watch_interpreter
+from gate.run.offers import Offers
 from gate.run.protocol import ErrorFact, Fault, Outcome, RunRequest
 from gate.run.tensors import Slab
 
@@ -27,6 +28,8 @@ class Device(Protocol):
     """The GPU's or processor's name."""
     arch: str
     """`sm_90`, `gfx942`, or empty."""
+    memory_mib: int
+    """Its own memory, MiB; 0 where that is the host's."""
     lost: str
     """Why the process can run nothing more; empty while it can."""
     receipts: Receipts
@@ -47,8 +50,9 @@ class Device(Protocol):
     def end(self) -> tuple[Fault, ...]:
         """Return what the device saw during the call."""
 
-    def configs(self) -> int:
-        """Return the most configs of an autotuned kernel since `begin`."""
+    @property
+    def offers(self) -> Offers:
+        """Configs of the autotuned kernels of the call."""
 
     def failure(self, problem: BaseException, root: str) -> tuple[Outcome, ErrorFact]:
         """Say how a call failed, and find out whether the process may go on."""
@@ -78,6 +82,7 @@ class Gpu:
         torch.empty(1, device="cuda")
         self.lost = ""
         self.name = torch.cuda.get_device_name(0)
+        self.memory_mib = torch.cuda.get_device_properties(0).total_memory // 2**20
         if torch.version.hip:
             self.arch = torch.cuda.get_device_properties(0).gcnArchName.split(":")[0]
         else:
@@ -105,9 +110,10 @@ class Gpu:
         """Return nothing: guards and receipts have it all."""
         return ()
 
-    def configs(self) -> int:
-        """Return the most configs of an autotuned kernel."""
-        return self.receipts.configs
+    @property
+    def offers(self) -> Offers:
+        """Configs of the autotuned kernels of the call."""
+        return self.receipts.offers
 
     def failure(self, problem: BaseException, root: str) -> tuple[Outcome, ErrorFact]:
         """Name the stage; after an error that sticks to the context the process is lost."""
@@ -131,6 +137,7 @@ class Interpreter:
     kind = "interpreter"
     home = "cpu"
     arch = ""
+    memory_mib = 0
 
     def __init__(self) -> None:
         # The interpreter patches triton's language and may not be imported beside a GPU.
@@ -170,9 +177,9 @@ class Interpreter:
                 initialised=slab.wire.data is not None,
             )
             for slab in slabs
-            if slab.wire.storage
+            if slab.wire.storage and not request.dry
         ]
-        self._state.begin(regions, request.order, frozenset(request.checks))
+        self._state.begin(regions, request.order, frozenset(request.checks), dry=request.dry)
 
     def finish(self) -> None:
         """Need no waiting: a launch returns when its last program has."""
@@ -181,9 +188,10 @@ class Interpreter:
         """Return the faults of the call."""
         return tuple(self._state.end())
 
-    def configs(self) -> int:
-        """Return the most configs of an autotuned kernel."""
-        return int(self._state.configs)
+    @property
+    def offers(self) -> Offers:
+        """Configs of the autotuned kernels of the call."""
+        return self._state.offers
 
     def failure(self, problem: BaseException, root: str) -> tuple[Outcome, ErrorFact]:
         """Tell what cannot be emulated from what the kernel does wrong."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gate.run.faithful.place import kernel_id
+from gate.run.offers import Offers
 from gate.run.protocol import Fault, LaunchFact
 
 KEPT = 256
@@ -32,15 +33,16 @@ class Receipts:
         self.facts: list[LaunchFact] = []
         self.count = 0
         self.faults: list[Fault] = []
-        self.configs = 0
-        self.forced: int | None = None
+        self.offers = Offers()
+        self.dry = False
         self.compiling = 0.0
         self._failed: list[tuple[BaseException, str]] = []
 
-    def begin(self, config: int | None) -> None:
-        """Forget what was seen and set the config that is forced."""
-        self.facts, self.count, self.faults, self.configs = [], 0, [], 0
-        self.forced = config
+    def begin(self, config: int | None, *, dry: bool = False) -> None:
+        """Forget what was seen; set the config that is forced, and whether launches only count."""
+        self.facts, self.count, self.faults = [], 0, []
+        self.offers.begin(config)
+        self.dry = dry
         self.compiling = 0.0
         self._failed = []
 
@@ -96,7 +98,7 @@ class Receipts:
     def check_grid(self, fn: Any, grid: tuple[int, int, int]) -> None:
         """Keep a fault for a grid that CUDA refuses."""
         for axis, (extent, limit) in enumerate(zip(grid, LIMITS, strict=True)):
-            if extent > limit:
+            if not 0 <= extent <= limit:
                 self.faults.append(
                     Fault(
                         kind="grid", kernel=_id_of(fn, self.root),
@@ -238,6 +240,8 @@ def watch_compiled(receipts: Receipts) -> None:
         size = three(grid, bound.arguments)
         receipts.check_grid(jit.fn, size)
         receipts.add(jit.fn, bound.arguments, options, size, constexpr_names(jit.fn))
+        if receipts.dry:
+            return None
         return stock_run(jit, *args, grid=size, warmup=warmup, **kwargs)
 
     def item(kernel: Any, grid: Any) -> Any:
@@ -249,16 +253,17 @@ def watch_compiled(receipts: Receipts) -> None:
                 size = three(grid, {})
                 receipts.check_grid(fn, size)
                 receipts.add(fn, {}, {}, size, frozenset())
-            return launch(*args, **kwargs)
+            return None if receipts.dry else launch(*args, **kwargs)
 
         return _noting(record, receipts)
 
     def tune(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-        receipts.configs = max(receipts.configs, len(tuner.configs))
-        if receipts.forced is None or receipts.forced >= len(tuner.configs):
+        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+        forced = receipts.offers.choose(tuner, kwargs)
+        if forced is None:
             return stock_tune(tuner, *args, **kwargs)
         every = tuner.configs
-        tuner.configs = [every[receipts.forced]]
+        tuner.configs = [forced]
         try:
             return stock_tune(tuner, *args, **kwargs)
         finally:

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from gate.errors import ProtocolError, WorkerError
 from gate.run.frames import ChannelClosed, DeadlinePassed, Frame
 from gate.run.process import Child, ChildSpec
-from gate.run.protocol import ErrorFact, WorkerInfo
+from gate.run.protocol import ErrorFact
+from gate.run.serving import WorkerInfo
 from gate.run.settings import WorkerSettings
 
 GRACE_SECONDS = 1.0

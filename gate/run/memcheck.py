@@ -46,6 +46,19 @@ def command(folder: str) -> tuple[str, ...]:
     Raises
         DeviceError  the tool is not there
     """
+    return (
+        require_tool(), "--tool", "memcheck", "--log-file", os.path.join(folder, LOG),
+        "--destroy-on-device-error", "kernel", "--print-limit", str(MAX_FAULTS),
+        "--show-backtrace", "no",
+    )  # fmt: skip
+
+
+def require_tool() -> str:
+    """Return the path of compute-sanitizer.
+
+    Raises
+        DeviceError  it is not there
+    """
     places = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
     search = os.pathsep.join(
         [os.environ.get("PATH", ""), *(f"{p}/bin" for p in places if p), "/usr/local/cuda/bin"]
@@ -56,11 +69,7 @@ def command(folder: str) -> tuple[str, ...]:
             f"--memcheck: {TOOL} is not on PATH; it comes with the CUDA toolkit "
             "(package cuda-sanitizer), or leave --memcheck out"
         )
-    return (
-        found, "--tool", "memcheck", "--log-file", os.path.join(folder, LOG),
-        "--destroy-on-device-error", "kernel", "--print-limit", str(MAX_FAULTS),
-        "--show-backtrace", "no",
-    )  # fmt: skip
+    return found
 
 
 class LogReader:

@@ -28,9 +28,9 @@ from gate.run.protocol import (
     ReferenceReply,
     ReferenceRequest,
     RunRequest,
-    WorkerInfo,
 )
 from gate.run.remote import SocketLink, socket_of
+from gate.run.serving import WorkerInfo
 from gate.run.settings import WorkerSettings
 
 __all__ = ["KernelWorker", "ReferenceWorker", "WorkerSettings", "start_references", "start_workers"]

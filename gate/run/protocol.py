@@ -58,6 +58,9 @@ class RunRequest:
     """Program order in the interpreter: `forward`, `reversed` or `shuffled`."""
     config: int | None = None
     """Index of the autotune config to force; None: the kernel's own choice."""
+    dry: bool = False
+    """Record every launch and run none, on sparse memory that nothing paints: for grids of cases
+    that are far too large to run."""
     checks: tuple[str, ...] = ()
     """Further checks: `bounds`, `wrap`, `race`, `compile` (interpreter); `memcheck` (a worker under
     compute-sanitizer, which sets it itself: tensors without guards, `Observation.regions`)."""
@@ -209,8 +212,11 @@ class Observation:
     """Faults seen by the device's checks."""
     differs: tuple[str, ...] = ()
     """Outputs whose bits differ between the calls of one request."""
-    configs: int = 0
-    """Number of autotune configs of the launched kernels (0: not autotuned)."""
+    configs: tuple[str, ...] = ()
+    """Autotune configs of the launched kernel that has most of them, in order, as text; those that
+    its own pruning leaves out are empty. None: not autotuned."""
+    forced: bool = False
+    """Whether the config of the request was forced on a kernel."""
     seconds: float = 0.0
     """Wall time of the request, compile included."""
     kernel_seconds: float = 0.0
@@ -235,24 +241,6 @@ class LoadReply:
     """Ids of the jit functions in the entry's module."""
     parameters: tuple[str, ...] = ()
     """Parameter names of the entry."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerInfo:
-    """A worker's greeting: versions and what fences stand around it."""
-
-    device: str
-    """`cuda` or `interpreter`."""
-    device_name: str = ""
-    """`NVIDIA H200`, or the processor's name."""
-    arch: str = ""
-    """`sm_90`, `gfx942`, or empty."""
-    versions: tuple[tuple[str, str], ...] = ()
-    """python, torch, triton, numpy -> version."""
-    fences: tuple[tuple[str, bool], ...] = ()
-    """`network`, `token`, `memory`, `own process group`, ... -> stands or not."""
-    notes: tuple[str, ...] = ()
-    """What the user should know (an unknown Triton version, a missing compiler)."""
 
 
 # --- the reference process ----------------------------------------------------------------------

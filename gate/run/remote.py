@@ -21,8 +21,8 @@ from typing import Any
 from gate.errors import ProtocolError, WorkerError
 from gate.run.frames import Channel, ChannelClosed, DeadlinePassed, Frame
 from gate.run.link import SEND_SECONDS, Answer
-from gate.run.protocol import ErrorFact, WorkerInfo
-from gate.run.serving import ServerInfo, WorkerStart
+from gate.run.protocol import ErrorFact
+from gate.run.serving import ServerInfo, WorkerInfo, WorkerStart
 from gate.run.settings import DEVICES, WorkerSettings
 
 _SERVER_SECONDS = 30.0

@@ -1,7 +1,8 @@
-"""What crosses between a run and a worker server before the first request.
+"""What crosses before the first request: a worker's greeting, and that of a worker server.
 
-The server speaks first (`ServerInfo`), the run says how it wants its worker (`WorkerStart`), and
-the worker's own greeting follows. Requests and replies are those of `gate.run.protocol`.
+A worker speaks first (`WorkerInfo`). A server does too (`ServerInfo`), the run says how it wants
+its worker (`WorkerStart`), and that worker's greeting follows. Requests and replies are those of
+`gate.run.protocol`.
 """
 
 from __future__ import annotations
@@ -33,3 +34,23 @@ class WorkerStart:
     """Bytes of tensors that one reply may hold."""
     memcheck: bool = False
     """Under compute-sanitizer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """A worker's greeting: versions and what fences stand around it."""
+
+    device: str
+    """`cuda` or `interpreter`."""
+    device_name: str = ""
+    """`NVIDIA H200`, or the processor's name."""
+    arch: str = ""
+    """`sm_90`, `gfx942`, or empty."""
+    versions: tuple[tuple[str, str], ...] = ()
+    """python, torch, triton, numpy -> version."""
+    fences: tuple[tuple[str, bool], ...] = ()
+    """`network`, `token`, `memory`, `own process group`, ... -> stands or not."""
+    memory_mib: int = 0
+    """Memory of the device, MiB; 0 where it is the host's."""
+    notes: tuple[str, ...] = ()
+    """What the user should know (an unknown Triton version, a missing compiler)."""

@@ -92,6 +92,23 @@ def make_slab(
     )  # fmt: skip
 
 
+def make_sparse(wire: TensorWire, device: str) -> Slab:
+    """Lay out one tensor of zeros without guards; on the host its pages exist once touched only.
+
+    Raises
+        MemoryError, RuntimeError  the device has no room for it
+    """
+    size = wire.storage * DTYPES[wire.dtype].itemsize
+    home = "cpu" if wire.on_cpu else device
+    if home == "cpu":
+        memory = torch.from_numpy(np.zeros(size, dtype=np.uint8))
+    else:
+        memory = torch.zeros(size, dtype=torch.uint8, device=home)
+    return Slab(
+        wire=wire, tensor=_view(memory, 0, wire), memory=memory, start=0, before=None, paint=None
+    )
+
+
 def _logical(storage: Array, dtype: np.dtype[Any], wire: TensorWire) -> Array:
     """Return a tensor's elements in the bytes of its storage; raises ValueError outside of it."""
     step = dtype.itemsize

@@ -57,6 +57,38 @@ def _has_gradient(value: Any) -> bool:
     return all(isinstance(array, np.ndarray) and array.dtype.kind not in "biu" for array in held)
 
 
+def dry_args(bound: BoundCase) -> tuple[ArgWire, ...] | None:
+    """Return every arg with its place and without values, for a dry launch; None when an arg is
+    computed from others, and so has no value or no shape yet."""
+    found: list[ArgWire] = []
+    for arg in bound.args:
+        match arg:
+            case BoundScalar():
+                if arg.make is not None:
+                    return None
+                found.append(_arg(arg, arg.value))
+            case BoundList():
+                if any(item.place is None for item in arg.items):
+                    return None
+                items = tuple(_dry_tensor(item) for item in arg.items)
+                found.append(ListWire(name=arg.name, items=items))
+            case BoundTensor():
+                if arg.place is None:
+                    return None
+                found.append(_dry_tensor(arg))
+    return tuple(found)
+
+
+def _dry_tensor(tensor: BoundTensor) -> TensorWire:
+    where = tensor.place
+    assert where is not None
+    return TensorWire(
+        name=tensor.name, dtype=tensor.dtype, shape=where.shape, strides=where.strides,
+        offset=where.offset, storage=where.storage, data=None, io=tensor.io.value,
+        on_cpu=tensor.arg.on_cpu,
+    )  # fmt: skip
+
+
 def _arg(arg: BoundArg, value: Any) -> ArgWire:
     match arg:
         case BoundScalar():

@@ -21,7 +21,7 @@ from typing import Any
 
 from gate.run.fences import raise_fences
 from gate.run.frames import Channel, ChannelClosed, Frame
-from gate.run.protocol import WorkerInfo
+from gate.run.serving import WorkerInfo
 from gate.run.settings import DEVICES
 
 Answer = Callable[[Any], tuple[Any, str]]

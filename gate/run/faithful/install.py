@@ -11,7 +11,7 @@ which the supervisor sees to):
     except Unsupported as error:  ...                      # Outcome.UNSUPPORTED, error.reason
     except KernelFailed as error: ...                      # the kernel's own fault: kind, line
     faults = state.end()                                   # facts, also after an exception
-    state.configs                                          # most configs of a tuned kernel seen
+    state.offers.configs                                   # configs of the tuned kernels seen
 
 `regions` describe every tensor of the call (`model.TensorRegion`); `checks` holds `bounds`,
 `wrap`, `race` and `compile`. A launch listener (`state.on_launch`) is called as
@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 from gate.run.faithful.model import FaithfulOptions, TensorRegion
 from gate.run.faithful.unsupported import Unsupported
+from gate.run.offers import Offers
 from gate.run.protocol import Fault
 
 if TYPE_CHECKING:
@@ -75,9 +76,9 @@ class FaithfulState:
             self._compiling.submit(kernel, arguments, options, self._tuning.running)
 
     @property
-    def configs(self) -> int:
-        """Most configs of an autotuned kernel since `begin`."""
-        return self._tuning.count
+    def offers(self) -> Offers:
+        """Configs of autotuned kernels since `force_config`."""
+        return self._tuning.offers
 
     @property
     def on_launch(self) -> list[Callable[[Any, Mapping[str, Any], Mapping[str, Any]], None]]:
@@ -91,12 +92,16 @@ class FaithfulState:
 
     def force_config(self, index: int | None) -> None:
         """Use config number `index` of autotuned kernels; None: the tuner's own choice."""
-        self._tuning.force(index)
+        self._tuning.offers.begin(index)
 
     def begin(
-        self, tensors: Sequence[TensorRegion], order: str, checks: frozenset[str]
+        self, tensors: Sequence[TensorRegion], order: str, checks: frozenset[str],
+        *, dry: bool = False,
     ) -> None:  # fmt: skip
-        """Prepare for a call: its tensors, the order of programs and the checks to make."""
+        """Prepare for a call: its tensors, the order of programs and the checks to make.
+
+        dry  launches are announced and their grids checked, and no program runs
+        """
         from gate.run.faithful.storage import Storages  # noqa: PLC0415 - needs torch
         from gate.run.faithful.watch import Faults, Watch  # noqa: PLC0415 - see above
 
@@ -105,8 +110,8 @@ class FaithfulState:
         builder.watch_wraps = builder.watch.wrap
         builder.storages = Storages(tensors)
         self._launcher.order = order
-        self._tuning.count = 0
-        self._compile = "compile" in checks
+        self._launcher.dry = dry
+        self._compile = "compile" in checks and not dry
         self._compiling.forget()
 
     def end(self) -> tuple[Fault, ...]:

@@ -50,6 +50,7 @@ class Launcher:
         self.builder = builder
         self.language = language
         self.order = "forward"
+        self.dry = False
         self.on_launch: list[Callable[[Any, Mapping[str, Any], Mapping[str, Any]], None]] = []
         self.confirm: Confirm | None = None
         self._code: dict[Any, Callable[..., Any]] = {}
@@ -86,7 +87,7 @@ class Launcher:
         size = self._grid(grid, bound.arguments)
         for listener in self.on_launch:
             listener(kernel, bound.arguments, {**options, "grid": size})
-        if self._admitted(kernel, size):
+        if self._admitted(kernel, size) and not self.dry:
             self._programs(kernel, bound.arguments, options, size)
         return WarmKernel(self, kernel)
 
@@ -103,7 +104,7 @@ class Launcher:
         faults = self.builder.watch.faults
         faults.kernel = kernel_id(kernel.fn, self.options.root)
         for axis, (extent, limit) in enumerate(zip(size, _LIMITS, strict=True)):
-            if extent > limit:
+            if not 0 <= extent <= limit:
                 faults.program = (0, 0, 0)
                 text = f"axis {axis} of the grid has {extent} programs; the limit is {limit}"
                 faults.add("grid", text, line=kernel.fn.__code__.co_firstlineno)

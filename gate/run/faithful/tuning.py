@@ -11,7 +11,7 @@ from typing import Any
 
 from triton.runtime.autotuner import Autotuner
 
-from gate.run.faithful.unsupported import Unsupported
+from gate.run.offers import Offers
 
 
 class Tuning:
@@ -19,13 +19,8 @@ class Tuning:
 
     def __init__(self, rerun: bool) -> None:
         self.rerun = rerun
-        self.forced: int | None = None
-        self.count = 0
+        self.offers = Offers()
         self.running = False
-
-    def force(self, index: int | None) -> None:
-        """Use config number `index` of every autotuned kernel; None: the tuner's own choice."""
-        self.forced = index
 
     def install(self) -> None:
         """Patch the autotuner."""
@@ -37,11 +32,7 @@ class Tuning:
         Autotuner.run = run
 
     def run(self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run an autotuned kernel with the forced config, or with the first that is not pruned.
-
-        Raises
-            Unsupported  there is no config of the forced number
-        """
+        """Run an autotuned kernel with the forced config, or with the first that is not pruned."""
         self.running = len(tuner.configs) > 1
         try:
             return self._run(tuner, args, kwargs)
@@ -50,11 +41,7 @@ class Tuning:
 
     def _run(self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
-        self.count = max(self.count, len(tuner.configs))
-        if self.forced is not None:
-            config = self._forced(tuner)
-        else:
-            config = self._chosen(tuner, args, kwargs)
+        config = self.offers.choose(tuner, kwargs) or self._chosen(tuner, args, kwargs)
         tuner.best_config = config
         full = {**tuner.nargs, **kwargs, **config.all_kwargs()}
         if config.pre_hook is not None:
@@ -62,12 +49,6 @@ class Tuning:
         made = tuner.fn.run(*args, **kwargs, **config.all_kwargs())
         tuner.nargs = None
         return made
-
-    def _forced(self, tuner: Any) -> Any:
-        assert self.forced is not None
-        if self.forced >= len(tuner.configs):
-            raise Unsupported(f"config {self.forced} of {len(tuner.configs)} configs")
-        return tuner.configs[self.forced]
 
     def _chosen(self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if len(tuner.configs) == 1:

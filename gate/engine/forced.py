@@ -1,0 +1,110 @@
+"""Cases that are run otherwise than their text says: one autotune config forced, under
+compute-sanitizer, or with launches that are recorded and not run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gate.case.bind import bind
+from gate.case.model import Case
+from gate.case.text import format_case
+from gate.engine.context import CaseRecord, case_variables
+from gate.engine.lanes import Lane
+from gate.engine.settings import Force, RunSettings
+from gate.engine.task import OpTask
+from gate.judge.facts import blamed, faults
+from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
+from gate.run.protocol import LoadRequest, Observation, Outcome, RunRequest
+from gate.run.wire import dry_args
+
+TUNER_DROPS = frozenset({"OutOfResources", "PTXASError", "CompileTimeAssertionFailure"})
+"""Errors by which a tuner drops a config and goes on (`Autotuner._bench`)."""
+_WITH = " with config "
+"""Between the key of a failure and the config that it needs."""
+
+
+def dry_case(
+    task: OpTask, case: Case, lane: Lane, settings: RunSettings, root: str = ""
+) -> CaseRecord:
+    """Launch a case without running it, and judge its grids.
+
+    What a launcher raises here means nothing: its tensors hold zeros, not the case's values. The
+    same goes for a case whose args are computed from others, which is left out.
+    """
+    bound = bind(task.schema, case)
+    args = dry_args(bound)
+    seen = Observation(outcome=Outcome.UNSUPPORTED)
+    if args is not None:
+        seen = lane.kernel.run(
+            RunRequest(
+                load=LoadRequest(
+                    root=root or task.root, pythonpath=task.pythonpath,
+                    entry=task.schema.entry.text, setup=task.setup,
+                ),
+                args=args, variables=case_variables(bound.dims, bound.dtypes),
+                returns=tuple(ret.name for ret in task.schema.returns),
+                dry=True, seconds=settings.case_seconds,
+            )
+        )  # fmt: skip
+    kernel = blamed(seen, task.kernels)
+    bad = tuple(f for f in faults(seen, kernel) if f.kind is FailureKind.GRID)
+    status = CaseStatus.FAIL if bad else CaseStatus.VACUOUS
+    return CaseRecord(
+        case=case, text=format_case(case), observation=seen, force=settings.force,
+        judgement=CaseJudgement(status=status, failures=bad),
+    )  # fmt: skip
+
+
+def under_force(judgement: CaseJudgement, observation: Observation, force: Force) -> CaseJudgement:
+    """Return a judgement that names the config which was forced.
+
+    A config that the tuner would drop for lack of resources, or that was not there to be forced,
+    comes to nothing.
+    """
+    if force.config is None:
+        return judgement
+    error = observation.error
+    if error is not None and TUNER_DROPS & {error.type, *error.bases}:
+        return CaseJudgement(
+            status=CaseStatus.REFUSED, notes=(f"config {force.config} is dropped: {error.type}",)
+        )
+    if not observation.forced:
+        return judgement
+    config = observation.configs[force.config]
+    named = tuple(_with_config(failure, config) for failure in judgement.failures)
+    return replace(judgement, failures=named)
+
+
+def _with_config(failure: Failure, config: str) -> Failure:
+    """A failure of its own: the same one with another config is another fingerprint."""
+    return replace(
+        failure, key=f"{failure.key}{_WITH}{config}",
+        message=f"only with config {config}: {failure.message}",
+    )  # fmt: skip
+
+
+def of_any_config(failure: Failure) -> Failure:
+    """Return a failure whose key names no config, for sentences about what it is."""
+    return replace(failure, key=failure.key.partition(_WITH)[0])
+
+
+def every_config(records: Sequence[CaseRecord], cases_each: int) -> list[tuple[Case, int]]:
+    """Return (case, number of a config) for each config of autotuned kernels that were seen, over
+    a few cases that pass with the kernel's own choice: what fails then is the config's.
+
+    cases_each  cases that each config runs
+    """
+    passed = [
+        record
+        for record in records
+        if record.judgement.status is CaseStatus.PASS
+        and sum(bool(name) for name in record.observation.configs) > 1
+    ]
+    chosen = passed[:: max(1, len(passed) // cases_each)][:cases_each]
+    return [
+        (record.case, number)
+        for record in chosen
+        for number, name in enumerate(record.observation.configs)
+        if name
+    ]
