@@ -75,7 +75,8 @@ def test_a_config_that_is_wrong_by_itself_is_found_and_its_replay_names_it(tmp_p
     head = repos.commit(repo, {"ops/double.py": WRONG})
     run = run_gate(repo, base, head, tmp_path / "r")
     assert run.code == ExitCode.BLOCKED
-    (finding,) = run.result.ops[0].findings
+    finding = run.result.ops[0].findings[0]
+    assert {f.options for f in run.result.ops[0].findings} == {("--force-config 1",)}
     assert finding.message.startswith("only with config {BLOCK: 64, num_warps: 2")
     assert finding.options == ("--force-config 1",)
     assert finding.origin == "introduced" and finding.confirmed == finding.reruns == 2
