@@ -262,8 +262,7 @@ def watch_compiled(receipts: Receipts) -> None:
         forced = receipts.offers.choose(tuner, kwargs)
         if forced is None:
             return stock_tune(tuner, *args, **kwargs)
-        every = tuner.configs
-        tuner.configs = [forced]
+        every, tuner.configs = tuner.configs, [forced]
         try:
             return stock_tune(tuner, *args, **kwargs)
         finally:
