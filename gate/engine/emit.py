@@ -94,7 +94,9 @@ def build(arg, device):
     if arg["data"] is not None:
         raw = bytearray(base64.b64decode(arg["data"]))
         if raw:
-            view.copy_(torch.frombuffer(raw, dtype=torch.uint8).view(dtype).view(arg["shape"]))
+            once = tuple(slice(None if stride else 1) for stride in arg["strides"])
+            data = torch.frombuffer(raw, dtype=torch.uint8).view(dtype).view(arg["shape"])
+            view[once].copy_(data[once])
     moved = storage.to("cpu" if arg["on_cpu"] else device)
     return moved.as_strided(arg["shape"], arg["strides"], arg["offset"])
 
