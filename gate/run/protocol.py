@@ -313,6 +313,8 @@ class ReferenceReply:
     """torch dtype of each value before it was sent."""
     error: ErrorFact | None = None
     """Why it failed."""
+    again: bool = False
+    """A property needs the entry run once more first, with the args `names` as `values`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +339,7 @@ class MakeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyRequest:
-    """Evaluate one property. Answer: `ReferenceReply` with the pairs to compare, in order."""
+    """Evaluate one property. Answer: `ReferenceReply`: the pairs to compare in order, or `again`."""
 
     root: str
     """Folder of the trusted tree."""

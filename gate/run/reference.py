@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,11 @@ class Evaluator:
         return ReferenceReply(values=(made,))
 
     def property(self, request: PropertyRequest) -> ReferenceReply:
-        """Evaluate a property; the values are the pairs that its close() and equal() compare."""
+        """Evaluate a property; the values are the pairs that its close() and equal() compare.
+
+        A call of `op` beyond those that the request answers ends the evaluation: the reply asks
+        for it, and the caller asks again with its result.
+        """
         pairs: list[Any] = []
 
         def compare(kind: str) -> Callable[[Any, Any], bool]:
@@ -111,11 +115,14 @@ class Evaluator:
         try:
             env = _environment(request.inputs, request.variables, _to_float64)
             expr = parse_expr(request.property, level=Level.PROPERTY)
-            holds = evaluate(expr, env, TorchHost("cpu", extra))
+            with torch.no_grad():
+                holds = evaluate(expr, env, TorchHost("cpu", extra))
+        except _Again as call:
+            return ReferenceReply(again=True, names=call.names, values=call.values)
         except BaseException as error:  # noqa: BLE001 - a property may raise anything
             return ReferenceReply(error=error_fact(error, request.root, "property"))
-        if not pairs:
-            pairs = ["equal", torch.as_tensor(holds), torch.tensor(True)]
+        if holds is not True or not pairs:
+            pairs += ["equal", torch.as_tensor(holds), torch.tensor(True)]
         values = [p if isinstance(p, str) else _sent(p) for p in pairs]
         return ReferenceReply(values=tuple(values))
 
@@ -164,14 +171,37 @@ class Evaluator:
         return ReferenceReply(values=tuple(reach), names=names)
 
 
-def _op(calls: Any) -> Callable[..., Any]:
-    """Return what `op(...)` stands for: the next call's values, one alone or a tuple."""
+class _Again(BaseException):
+    """Unwinds the evaluation of a property: the entry must run again first."""
 
-    def op(**_: Any) -> Any:
-        values = [_to_float64(_in(value)) for value in next(calls)]
-        return values[0] if len(values) == 1 else tuple(values)
+    def __init__(self, replaced: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.names = tuple(replaced)
+        self.values = tuple(_replacement(value) for value in replaced.values())
+
+
+def _op(calls: Iterator[tuple[Any, ...]]) -> Callable[..., Any]:
+    """Return what `op(...)` stands for: the next call's values, one alone or a tuple.
+
+    Where no call is left it raises `_Again`, with the values that it was called with.
+    """
+
+    def op(**replaced: Any) -> Any:
+        for made in calls:
+            values = [_to_float64(_in(value)) for value in made]
+            return values[0] if len(values) == 1 else tuple(values)
+        raise _Again(replaced)
 
     return op
+
+
+def _replacement(value: Any) -> Any:
+    """Return a value for an arg as it can be sent: arrays, lists of them, Python values."""
+    if isinstance(value, torch.dtype):
+        return DtypeScalar(name=dtype_name(value))
+    if isinstance(value, (list, tuple)):
+        return [_replacement(item) for item in value]
+    return to_array(value) if isinstance(value, torch.Tensor) else value
 
 
 # --- inputs -------------------------------------------------------------------------------------
