@@ -6,7 +6,7 @@ Each distinct call is made once; tensors are fresh and guarded as in the first c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from gate.judge.oracle import judged
 from gate.judge.refusal import REFUSALS
 from gate.judge.replaced import NotAnArg, replace_args
 from gate.run.protocol import Observation, Outcome
+from gate.schema.gradients import without_gradients
 from gate.schema.model import Io, OpSchema
 
 Call = Callable[[BoundCase, Mapping[str, Any]], Observation]
@@ -70,11 +71,17 @@ def results_of(schema: OpSchema, observation: Observation) -> dict[str, Any]:
         if item.name in held:
             found[item.name] = held[item.name]
             continue
-        items = []
+        items: list[Any] = []
         while f"{item.name}[{len(items)}]" in held:
             items.append(held[f"{item.name}[{len(items)}]"])
         found[item.name] = items or None
     return found
+
+
+def forward_only(bound: BoundCase) -> BoundCase:
+    """Return a case without its backward part: properties and slices are about results."""
+    args = tuple(a for a in bound.args if not (isinstance(a, BoundTensor) and a.arg.incoming))
+    return replace(bound, schema=without_gradients(bound.schema), args=args)
 
 
 class Again:
@@ -111,9 +118,12 @@ class Again:
 
     def direct(self, bound: BoundCase, values: Mapping[str, Any], key: str) -> Ran:
         """Return what the entry does with exactly these inputs; raises as `run`."""
-        seen = self._call(bound, values)
-        self._check(seen, key)
-        return Ran(bound=bound, values=values, observation=seen, rounded=None)
+        digest = "exactly " + inputs_digest(values)
+        if digest not in self._held:
+            seen = self._call(bound, values)
+            self._check(seen, key)
+            self._held[digest] = Ran(bound=bound, values=values, observation=seen, rounded=None)
+        return self._held[digest]
 
     def _run(self, replaced: Mapping[str, Any], key: str) -> Ran:
         try:
@@ -132,15 +142,16 @@ class Again:
     def _check(self, seen: Observation, key: str) -> None:
         """Raise unless the call returned and touched nothing that it may not touch."""
         error = seen.error
-        told = f"{error.type}: {error.message.splitlines()[0][:200]}" if error else ""
-        if seen.outcome is Outcome.RAISED and error is not None and not seen.launch_count:
-            if {error.type, *error.bases} & REFUSALS:
-                raise NoCall(f"the launcher refused the call: {told}")
+        told = f"{error.type}: {error.message.strip()[:200]}" if error else ""
+        raised = seen.outcome is Outcome.RAISED
+        names = {error.type, *error.bases} if error else set()
+        if raised and not seen.launch_count and names & REFUSALS:
+            raise NoCall(f"the launcher refused the call: {told}")
         why = facts.undecided(seen)
         if why:
             raise NoCall(why)
         bad = facts.ended_badly(seen, self.kernel)
-        if bad is None and seen.outcome is Outcome.RAISED:
+        if bad is None and raised:
             words = f"the entry, run again for `{key}`, raised {told}"
             bad = Failure(kind=FailureKind.RAISED, key=key, kernel=self.kernel, message=words)
         found = [] if bad is None else [bad]

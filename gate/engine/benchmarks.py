@@ -9,10 +9,11 @@ import numpy as np
 from gate.case.benchmark import benchmark_case
 from gate.case.model import Case
 from gate.dtypes import DTYPES, Array, encode
-from gate.engine.cases import Prepared, Variant, observe, prepare
+from gate.engine.cases import Prepared, observe, prepare
 from gate.engine.lanes import Crew, Lane
 from gate.engine.settings import RunSettings
 from gate.engine.task import OpTask
+from gate.engine.variant import Variant
 from gate.errors import CaseTextError, SchemaError, WorkerError
 from gate.judge.benchmarks import ORACLES, BenchmarkOracle, Draw
 from gate.judge.model import BenchmarkVerdict

@@ -11,6 +11,9 @@ from gate.case.bound import BoundCase
 from gate.case.inputs import Inputs, build_inputs
 from gate.case.model import Case
 from gate.case.text import format_case
+from gate.engine.again import Again, forward_only
+from gate.engine.beside import judge_beside, needs_more
+from gate.engine.blame import with_memory
 from gate.engine.clock import COMPILE, INPUTS, JUDGE, KERNEL, REFERENCE, WORKER
 from gate.engine.context import CaseRecord, case_variables, output_digests
 from gate.engine.forced import dry_case, under_force
@@ -19,46 +22,16 @@ from gate.engine.lanes import Lane
 from gate.engine.oracle import CaseOracle
 from gate.engine.settings import RunSettings
 from gate.engine.task import OpTask
+from gate.engine.variant import Variant, variant_of
 from gate.errors import WorkerError
-from gate.judge.judge import JudgeSettings, judge_case
-from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
+from gate.judge.facts import blamed
+from gate.judge.judge import JudgeSettings, joined, judge_case
+from gate.judge.model import CaseJudgement, CaseStatus
 from gate.result import Digest
 from gate.run.protocol import LoadRequest, MakeRequest, Observation, Outcome, RunRequest
 from gate.run.wire import wire_args
 from gate.schema.expr import Call, Expr
 from gate.schema.gradients import own_returns
-from gate.seed import Seed
-
-GUARDS = ("nan", "large", "zero")
-"""What lies outside the tensors; an output that depends on the choice reads out of bounds."""
-ORDERS = ("forward", "reversed", "shuffled")
-"""Program orders of the interpreter."""
-_VALUE_KINDS = frozenset({FailureKind.WRONG_VALUE, FailureKind.NONFINITE, FailureKind.IMPRECISE})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
-    """How a case is run, beside its inputs; a pure function of the case's seed unless forced."""
-
-    guard: str
-    """Fill of guards and gaps."""
-    poison: int
-    """Poison pattern of fresh memory."""
-    order: str
-    """Program order in the interpreter."""
-    calls: int
-    """Calls on fresh copies."""
-
-
-def variant_of(case: Case) -> Variant:
-    """Choose guard, poison, order and repetition from the case's seed."""
-    draw = Seed(case.seed).child("variant")
-    return Variant(
-        guard=GUARDS[draw.below(3)],
-        poison=draw.below(2, 1),
-        order=ORDERS[draw.below(3, 2)],
-        calls=2 if draw.below(4, 3) == 0 else 1,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,9 +157,10 @@ def run_case(
             force=settings.force,
         )  # fmt: skip
     observation = observe(task, prepared, lane, settings, chosen, root)
-    judgement = _judge(task, prepared, observation, settings, lane)
-    if variant is None and _value_failure(judgement):
-        judgement = _blame_outside(task, prepared, lane, settings, chosen, judgement, root)
+    bench = CaseBench(task, prepared, lane, settings, root)
+    judgement = bench.judge(observation, chosen)
+    if variant is None:
+        judgement = with_memory(bench, prepared.bound, observation, chosen, judgement)
     judgement = under_force(judgement, observation, settings.force)
     kept = observation if keep_data else _without_data(observation)
     return CaseRecord(
@@ -200,58 +174,50 @@ def run_case(
     )
 
 
-def _judge(
-    task: OpTask, prepared: Prepared, observation: Observation, settings: RunSettings, lane: Lane
-) -> CaseJudgement:
-    rules = JudgeSettings(kernels=task.kernels, device=settings.device)
-    with lane.clock.phase(JUDGE):
-        return judge_case(prepared.bound, prepared.inputs, observation, prepared.oracle, rules)
+class CaseBench:
+    """Runs and judges one prepared case, as often as it takes to know what is wrong."""
 
+    def __init__(
+        self, task: OpTask, prepared: Prepared, lane: Lane, settings: RunSettings, root: str = ""
+    ) -> None:
+        self.task = task
+        self.prepared = prepared
+        self.lane = lane
+        self.settings = settings
+        self.root = root
 
-def _value_failure(judgement: CaseJudgement) -> bool:
-    return bool(judgement.failures) and judgement.failures[0].kind in _VALUE_KINDS
+    def run(self, variant: Variant) -> Observation:
+        """Call the kernel in another variant."""
+        return observe(self.task, self.prepared, self.lane, self.settings, variant, self.root)
 
+    def judge(self, observation: Observation, variant: Variant) -> CaseJudgement:
+        """Judge what was seen by the reference, then by what needs further runs."""
+        task, prepared = self.task, self.prepared
+        rules = JudgeSettings(kernels=task.kernels, device=self.settings.device)
+        with self.lane.clock.phase(JUDGE):
+            judgement = judge_case(
+                prepared.bound, prepared.inputs, observation, prepared.oracle, rules
+            )
+        if not needs_more(task.schema, judgement):
+            return judgement
+        again = self.again(observation, variant)
+        found = judge_beside(task, again, observation, self.lane.reference)
+        return joined(judgement, found, observation, rules)
 
-def _blame_outside(
-    task: OpTask,
-    prepared: Prepared,
-    lane: Lane,
-    settings: RunSettings,
-    variant: Variant,
-    judgement: CaseJudgement,
-    root: str,
-) -> CaseJudgement:
-    """Run a wrong case under the other guard fills: when one of them is right, memory outside a
-    tensor decided the result, and that is the finding, not the value."""
-    for guard in GUARDS:
-        if guard == variant.guard:
-            continue
-        other = replace(variant, guard=guard, calls=1)
-        again = _judge(
-            task, prepared, observe(task, prepared, lane, settings, other, root), settings, lane
-        )
-        if again.status is CaseStatus.PASS:
-            return _as_outside_read(judgement, variant.guard, guard)
-    return judgement
+    def again(self, observation: Observation, variant: Variant) -> Again:
+        """Return what runs the entry on other inputs of the case.
 
+        observation  what the case's own call came to
+        """
+        task, prepared = self.task, self.prepared
 
-def _as_outside_read(judgement: CaseJudgement, wrong: str, right: str) -> CaseJudgement:
-    first = judgement.failures[0]
-    outside = Failure(
-        kind=FailureKind.OOB_READ,
-        key=first.key,
-        kernel=first.kernel,
-        line=first.line,
-        comparison=first.comparison,
-        message=(
-            f"`{first.key}` depends on memory outside the tensors: wrong when it holds "
-            f"{_GUARD_WORDS[wrong]}, right when it holds {_GUARD_WORDS[right]}"
-        ),
-    )
-    return replace(judgement, failures=(outside, *judgement.failures[1:]))
+        def call(bound: BoundCase, values: Mapping[str, Any]) -> Observation:
+            other = replace(prepared, bound=bound, inputs=Inputs(values=values, digests=()))
+            once = replace(variant, calls=1)
+            return observe(task, other, self.lane, self.settings, once, self.root)
 
-
-_GUARD_WORDS = {"nan": "NaN", "large": "a large number", "zero": "zeros"}
+        kernel = blamed(observation, task.kernels)
+        return Again(forward_only(prepared.bound), prepared.inputs.values, call, kernel)
 
 
 def _without_data(observation: Observation) -> Observation:

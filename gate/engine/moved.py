@@ -45,11 +45,12 @@ def moved_inputs(bound: BoundCase, values: Mapping[str, Any]) -> dict[str, Any]:
     moved: dict[str, Any] = {}
     for arg in bound.args:
         value = values.get(arg.name)
-        if isinstance(arg, BoundTensor) and _moves(arg, value):
+        if isinstance(arg, BoundTensor) and value is not None and _moves(arg, value):
             moved[arg.name] = _moved(value, arg.dtype, seed.child(arg.name))
         elif isinstance(arg, BoundList) and value and all(map(_moves, arg.items, value)):
             moved[arg.name] = [
-                _moved(v, i.dtype, seed.child(i.name)) for i, v in zip(arg.items, value, strict=True)
+                _moved(v, i.dtype, seed.child(i.name))
+                for i, v in zip(arg.items, value, strict=True)
             ]
     return moved
 

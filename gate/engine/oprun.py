@@ -20,6 +20,7 @@ from gate.engine.context import CaseRecord
 from gate.engine.findings import make_findings
 from gate.engine.forced import every_config
 from gate.engine.lanes import Crew, Lane
+from gate.engine.proof import MEND, holds_of_reference, reject_spoils
 from gate.engine.settings import AS_SAID, CORE_CASES, Event, Force, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.engine.verdicts import count_cases, level_groups, op_verdict
@@ -79,6 +80,8 @@ class OpRun:
         self._run_maxima()
         self._run_configs()
         self._run_checked()
+        if self.task.schema.reference is None and not self._failed():
+            check = self._property_check()
         return self._report(plan, check, started)
 
     def _plan(self, tiles: tuple[int, ...]) -> Plan:
@@ -106,7 +109,8 @@ class OpRun:
             try:
                 ready = prepare(self.task, case, lane)
                 with lane.clock.phase(JUDGE):
-                    return self_check(ready.bound, ready.inputs, ready.oracle, settled)
+                    own = self_check(ready.bound, ready.inputs, ready.oracle, settled)
+                    return own if own.reasons else holds_of_reference(self.task, ready, lane, own)
             except WorkerError as problem:
                 return SelfCheck.failed(problem.message)
             except ReferenceFault as fault:
@@ -115,6 +119,19 @@ class OpRun:
         opening = self.crew.call(lambda lane: prove(lane, first))
         rest = self.crew.map(lambda lane, case: prove(lane, case, opening.caught), others)
         return SelfCheck.merged((opening, *rest))
+
+    def _property_check(self) -> SelfCheck:
+        """Prove properties without a reference on cases that passed: they reject what is spoilt."""
+        passed = [r.case for r in self.records if r.judgement.status is CaseStatus.PASS]
+
+        def prove(lane: Lane, case: Case) -> SelfCheck:
+            try:
+                return reject_spoils(self.task, case, lane, self.settings)
+            except WorkerError as problem:
+                return SelfCheck.failed(problem.message)
+
+        checks = tuple(self.crew.map(prove, passed[:SELF_CHECK_CASES]))
+        return SelfCheck.merged(checks, mend=MEND)
 
     def _run_plan(self, plan: Plan) -> None:
         first = list(plan.cases[:FIRST_BATCH])

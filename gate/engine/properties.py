@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gate.case.bound import BoundCase
+from gate.case.bound import BoundCase, BoundTensor
 from gate.dtypes import DTYPES, F64, to_float64
 from gate.engine.again import Again, CallFailed, NoCall, Ran, results_of
 from gate.engine.context import case_variables
@@ -19,8 +19,9 @@ from gate.judge.model import Comparison, Failure
 from gate.judge.properties import Stated, judge_property
 from gate.judge.tolerance import make_rule, working_dtype
 from gate.run.pool import ReferenceWorker
-from gate.run.protocol import Observation, PropertyRequest
+from gate.run.protocol import PropertyRequest
 from gate.schema.expr import Expr
+from gate.schema.model import Io
 from gate.seed import Seed
 
 MOST_CALLS = 8
@@ -67,33 +68,35 @@ class PropertyCheck:
         task: OpTask,
         bound: BoundCase,
         values: Mapping[str, Any],
+        own: Mapping[str, Any],
         worker: ReferenceWorker,
         again: Again,
-        tiles: tuple[int, ...] = (),
     ) -> None:
         """Hold the case.
 
         values  its inputs by arg name
+        own     what the entry gave for them: judged name -> array, list of arrays or None
         again   runs the entry again: on the kernel worker, or by the reference
-        tiles   tile sizes seen in the launches
         """
         self.task = task
         self.bound = bound
         self.values = values
+        self.own = own
         self.again = again
-        self.tiles = tiles
         self._worker = worker
         self._variables = case_variables(bound.dims, bound.dtypes)
 
-    def judge(self, outputs: Mapping[str, Any], change: Change = _as_is) -> Beside:
-        """Judge every property on these outputs.
+    def judge(self, outputs: Mapping[str, Any] | None = None, change: Change = _as_is) -> Beside:
+        """Judge every property, up to the first that does not hold: each costs runs of the entry,
+        and one is enough for a finding.
 
-        outputs  judged name -> array, list of arrays or None
+        outputs  in place of the entry's own
         change   what is done to the results of each further run of the entry
         """
         tally = _Tally()
         for expr in self.task.schema.properties:
-            self._one(expr, outputs, change, tally)
+            if not tally.failures:
+                self._one(expr, self.own if outputs is None else outputs, change, tally)
         return Beside(
             failures=tuple(tally.failures), comparisons=tuple(tally.comparisons),
             notes=tuple(dict.fromkeys(tally.notes)), judged=tally.judged,
@@ -126,7 +129,7 @@ class PropertyCheck:
         coarse = max(dtypes, key=lambda d: DTYPES[d].unit_roundoff, default=working or "float32")
         named = max(filter(None, (working, coarse)), key=lambda d: DTYPES[d].unit_roundoff)
         return Stated(
-            text=expr.text, place=place, kernel=self.again.kernel, tiles=self.tiles,
+            text=expr.text, place=place, kernel=self.again.kernel,
             rule=make_rule(self.task.schema.tolerance, named, coarse),
             largest=min((DTYPES[d].largest for d in dtypes), default=float("inf")),
         )  # fmt: skip
@@ -150,7 +153,7 @@ class PropertyCheck:
         reply = self._worker.property(
             PropertyRequest(
                 root=self.task.trusted_root, pythonpath=self.task.pythonpath, property=expr.text,
-                inputs={**self.values, **_of_own(self.bound, outputs)},
+                inputs={**self.values, **_seen_by_name(self.bound, outputs)},
                 variables=self._variables, calls=tuple(calls),
             )
         )  # fmt: skip
@@ -187,14 +190,19 @@ class PropertyCheck:
         for copy in range(NOISE_COPIES):
             own = {n: noisy(v, working, seed.child(n), copy) for n, v in outputs.items()}
             calls = [
-                tuple(noisy(v, working, seed.child(f"op {i} {j}"), copy) for j, v in enumerate(made))
+                tuple(
+                    noisy(v, working, seed.child(f"op {i} {j}"), copy) for j, v in enumerate(made)
+                )
                 for i, made in enumerate(seen.calls)
             ]
             sets.append((own, calls))
         if any(ran.rounded is not None for ran in seen.ran):
             sets.append((outputs, [self._other_side(ran, change) for ran in seen.ran]))
-        moved = self._of_moved_inputs(change)
-        return [*sets, (moved, seen.calls)] if moved is not None else sets
+        moved = self._of_moved_inputs()
+        if moved is not None:
+            shifted = {n: _shifted(v, self.own.get(n), moved.get(n)) for n, v in outputs.items()}
+            sets.append((shifted, seen.calls))
+        return sets
 
     def _other_side(self, ran: Ran, change: Change) -> Results:
         """Return the results of a call whose replaced values were rounded to their other side."""
@@ -206,8 +214,8 @@ class PropertyCheck:
             return change(ran.results, ran.values)
         return change(other.results, other.values)
 
-    def _of_moved_inputs(self, change: Change) -> Mapping[str, Any] | None:
-        """Return the outputs for inputs that are one rounding away from the case's own."""
+    def _of_moved_inputs(self) -> Mapping[str, Any] | None:
+        """Return the entry's results for inputs that are one rounding away from the case's own."""
         moved = moved_inputs(self.bound, self.values)
         if not moved:
             return None
@@ -215,19 +223,34 @@ class PropertyCheck:
             ran = self.again.run(moved, "rounding")
         except (NoCall, CallFailed):
             return None
-        names = results_of(self.task.schema, ran.observation)
-        return dict(zip(names, change(ran.results, ran.values), strict=True))
+        return results_of(self.bound.schema, ran.observation)
 
 
-def outputs_of(task: OpTask, observation: Observation) -> dict[str, Any]:
-    """Return what the properties see of a call's results, by name."""
-    return results_of(task.schema, observation)
+def _seen_by_name(bound: BoundCase, outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a property sees under the names of outputs.
+
+    An inout arg keeps the value that it had before the call, under its own name; a return that is
+    an arg (`is:`) has the arg's new value.
+    """
+    before = {a.name for a in bound.args if isinstance(a, BoundTensor) and a.io is Io.INOUT}
+    seen = {name: value for name, value in outputs.items() if name not in before}
+    own = [ret for ret in bound.schema.returns if ret.is_arg]
+    return {**seen, **{ret.name: outputs[ret.is_arg] for ret in own if ret.is_arg in outputs}}
 
 
-def _of_own(bound: BoundCase, outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return outputs by name; an inout arg keeps the value that it had before the call."""
-    inout = {arg.name for arg in bound.args if getattr(arg, "io", None) and arg.io.value == "inout"}  # type: ignore[union-attr]
-    return {name: value for name, value in outputs.items() if name not in inout}
+def _shifted(value: Any, own: Any, moved: Any) -> Any:
+    """Return a float output moved by as much as the entry's own moves; others as they are."""
+    if isinstance(value, (list, tuple)):
+        known = isinstance(own, list) and isinstance(moved, list)
+        if not known or not len(value) == len(own) == len(moved):
+            return value
+        return [_shifted(*three) for three in zip(value, own, moved, strict=True)]
+    arrays = (value, own, moved)
+    if not _float_dtypes(value) or len({getattr(a, "shape", None) for a in arrays}) > 1:
+        return value
+    with np.errstate(invalid="ignore"):
+        move = to_float64(moved) - to_float64(own)
+    return to_float64(value) + np.where(np.isfinite(move), move, 0.0)
 
 
 def _float_dtypes(value: Any) -> list[str]:

@@ -9,7 +9,7 @@ reader sees both; the most telling failure comes first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from gate.case.bound import BoundCase
@@ -18,7 +18,7 @@ from gate.judge import facts
 from gate.judge.context import Context, JudgeSettings
 from gate.judge.env import dead_elements, environment, largest_magnitude, value_env
 from gate.judge.mixing import Mixing
-from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
+from gate.judge.model import CaseJudgement, CaseStatus, Comparison, Failure, FailureKind
 from gate.judge.nearby import Nearby
 from gate.judge.nonfinite import Dependence, has_live_specials
 from gate.judge.oracle import Oracle, ReferenceFault, References
@@ -28,7 +28,7 @@ from gate.judge.tolerance import working_dtype
 from gate.run.protocol import Observation
 from gate.schema.expr import EvalError
 
-__all__ = ["CaseInputs", "JudgeSettings", "judge_case", "make_context"]
+__all__ = ["Beside", "CaseInputs", "JudgeSettings", "joined", "judge_case", "make_context"]
 
 
 class CaseInputs(Protocol):
@@ -37,6 +37,22 @@ class CaseInputs(Protocol):
     @property
     def values(self) -> Mapping[str, Any]:
         """All inputs by arg name: arrays, lists of arrays, scalars, `DtypeScalar` or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What was judged beside (or instead of) the reference: further runs of the same case."""
+
+    failures: tuple[Failure, ...] = ()
+    """What is wrong."""
+    comparisons: tuple[Comparison, ...] = ()
+    """What was compared."""
+    notes: tuple[str, ...] = ()
+    """Worth saying."""
+    judged: int = 0
+    """Elements that were judged."""
+    undecided: bool = False
+    """Whether something could not be judged."""
 
 
 _FIRST = (FailureKind.INT_WRAP, FailureKind.OOB_WRITE, FailureKind.OOB_READ, FailureKind.RACE)
@@ -125,13 +141,36 @@ def _status(
 ) -> CaseStatus:
     if failures:
         return CaseStatus.FAIL
-    ran = {launch.kernel for launch in observation.launches}
-    silent = bool(settings.kernels) and not ran & set(settings.kernels)
-    if silent and outputs.judged:
+    if _silent(observation, settings) and outputs.judged:
         return CaseStatus.NOT_EXERCISED
     if outputs.undecided:
         return CaseStatus.UNDECIDED
     return CaseStatus.PASS if outputs.judged else CaseStatus.VACUOUS
+
+
+def _silent(observation: Observation, settings: JudgeSettings) -> bool:
+    ran = {launch.kernel for launch in observation.launches}
+    return bool(settings.kernels) and not ran & set(settings.kernels)
+
+
+def joined(
+    judgement: CaseJudgement, beside: Beside, observation: Observation, settings: JudgeSettings
+) -> CaseJudgement:
+    """Join the judgement of a case by its reference with what was judged beside it."""
+    failures = (*judgement.failures, *beside.failures)
+    status = judgement.status
+    if failures:
+        status = CaseStatus.FAIL
+    elif beside.undecided:
+        status = CaseStatus.UNDECIDED
+    elif status is CaseStatus.VACUOUS and beside.judged:
+        silent = _silent(observation, settings)
+        status = CaseStatus.NOT_EXERCISED if silent else CaseStatus.PASS
+    return CaseJudgement(
+        status=status, failures=failures,
+        comparisons=(*judgement.comparisons, *beside.comparisons),
+        notes=tuple(dict.fromkeys((*judgement.notes, *beside.notes))),
+    )  # fmt: skip
 
 
 def _in_order(seen: list[Failure], values: list[Failure]) -> tuple[Failure, ...]:

@@ -65,8 +65,6 @@ class Stated:
     """The kernel to blame."""
     largest: float = float("inf")
     """The largest finite value of the outputs' dtypes: an infinity beyond it is an overflow."""
-    tiles: tuple[int, ...] = ()
-    """Tile sizes seen in the launches, for the words on where it is wrong."""
 
 
 def judge_property(
@@ -161,8 +159,7 @@ class _Pair:
         """Return the pair for the report."""
         where = ""
         if self.wrong.any():
-            tiles = self.stated.tiles
-            where = str(find_pattern(self.a, self.b, self.wrong, "float64", tiles=tiles))
+            where = str(find_pattern(self.a, self.b, self.wrong, "float64"))
         return Comparison(
             output=self.stated.text, dtype="float64", shape=self.a.shape, ok=not self.wrong.any(),
             stats=self.stats(), rule=f"property, {self.kind}", pattern=where,

@@ -46,6 +46,8 @@ def replace_args(
     """
     args = {arg.name: arg for arg in bound.args}
     values, other = dict(inputs), dict(inputs)
+    cast: Any
+    second: Any
     shapes: dict[str, tuple[int, ...]] = {}
     rounded = False
     for name, value in replaced.items():

@@ -58,14 +58,17 @@ class SelfCheck:
         return SelfCheck(reasons=(reason,))
 
     @staticmethod
-    def merged(checks: tuple[SelfCheck, ...]) -> SelfCheck:
-        """Join the proofs on several cases: a spoil need be caught on one of them only."""
+    def merged(checks: tuple[SelfCheck, ...], mend: str = "") -> SelfCheck:
+        """Join the proofs on several cases: a spoil need be caught on one of them only.
+
+        mend  what to do about one that is not; empty: what helps beside a reference
+        """
         reasons = [reason for check in checks for reason in check.reasons]
         tried = frozenset().union(*(check.tried for check in checks))
         caught = frozenset().union(*(check.caught for check in checks))
         compared = sum(check.compared for check in checks)
         if not reasons:
-            reasons += [_escaped(spoil, len(checks)) for spoil in sorted(tried - caught)]
+            reasons += [_escaped(spoil, len(checks), mend) for spoil in sorted(tried - caught)]
         if not reasons and not compared and any(check.empty for check in checks):
             reasons.append("no case has an element to compare")
         return SelfCheck(
@@ -74,9 +77,9 @@ class SelfCheck:
         )  # fmt: skip
 
 
-def _escaped(spoil: str, cases: int) -> str:
+def _escaped(spoil: str, cases: int, mend: str) -> str:
     name, what = spoil.split(": ", 1)
-    mend = (
+    mend = mend or (
         "the cases cannot tell it from the right answer: widen `values` or the dims"
         if what in LAZY
         else "the tolerance is too wide, or the reference too ill-conditioned, to tell it"

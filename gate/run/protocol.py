@@ -339,7 +339,7 @@ class MakeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyRequest:
-    """Evaluate one property. Answer: `ReferenceReply`: the pairs to compare in order, or `again`."""
+    """Evaluate one property. Answer: `ReferenceReply`, pairs to compare or `again`."""
 
     root: str
     """Folder of the trusted tree."""

@@ -36,7 +36,6 @@ UNSUPPORTED: Mapping[str, tuple[Uses, str]] = MappingProxyType(
             "a return that carries a gradient must declare its `tensor`",
         ),
         "$.independent": (lambda s: bool(s.independent), "sliced references do not exist yet"),
-        "$.properties": (lambda s: bool(s.properties), "properties are not evaluated yet"),
         "$.args.*.io": (_written_list, "a list of tensors that the call writes is not judged yet"),
         "$.args.*.live: reference": (_dead_by_reference, "dead elements are not found yet"),
     }

@@ -51,5 +51,5 @@ def read(schema: str) -> OpSchema:
 
 
 def run(made: OpTask, lanes: Crew, *, cases: int = 16, seed: int = 0) -> OpReport:
-    settings = RunSettings(cases=cases, seed=seed, shrink_runs=20, diagnose_runs=6)
+    settings = RunSettings(cases=cases, seed=seed, shrink_runs=8, diagnose_runs=0)
     return OpRun(task=made, crew=lanes, settings=settings).run()

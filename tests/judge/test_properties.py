@@ -8,17 +8,20 @@ import numpy as np
 import pytest
 
 from gate.judge.model import FailureKind
-from gate.judge.properties import PropertyJudgement, judge_property
+from gate.judge.properties import PropertyJudgement, Stated, judge_property
+from gate.judge.tolerance import make_rule
 from gate.schema.model import DtypeTolerance, Tolerance
 
 Q = np.linalg.qr(np.cos(np.arange(64.0).reshape(8, 8)))[0]
 
 
-def judge(*values: Any, tolerance: Tolerance | None = None) -> PropertyJudgement:
-    return judge_property(
-        "close(q.mT @ q, torch.eye(N))", values, tolerance=tolerance or Tolerance(),
-        working="float32", kernel="k.py::k",
+def judge(*values: Any, tolerance: Tolerance | None = None, **more: Any) -> PropertyJudgement:
+    wider = more.pop("wider", lambda: ())
+    stated = Stated(
+        text="close(q.mT @ q, torch.eye(N))", place="qr.op.yaml:9", kernel="k.py::k",
+        rule=make_rule(tolerance or Tolerance(), "float32", "float32"), **more,
     )  # fmt: skip
+    return judge_property(stated, values, wider)
 
 
 def test_what_rounding_makes_is_close_and_never_equal() -> None:
@@ -31,7 +34,7 @@ def test_what_rounding_makes_is_close_and_never_equal() -> None:
 def test_what_rounding_does_not_make_is_not_close() -> None:
     found = judge("close", Q.T @ Q * 1.001, np.eye(8))
     assert found.judged == 64
-    assert "is wrong at 8 of 64 elements" in found.failures[0].message
+    assert "does not hold at 8 of 64 elements" in found.failures[0].message
 
 
 def test_every_pair_counts() -> None:
@@ -56,3 +59,33 @@ def test_a_declared_tolerance_holds() -> None:
     wide = Tolerance(default=DtypeTolerance(atol=0.01))
     assert judge("close", Q + 0.009, Q, tolerance=wide).failures == ()
     assert judge("close", Q + 0.011, Q, tolerance=wide).failures
+
+
+def test_a_failure_names_the_property_its_line_and_both_sides() -> None:
+    (failure,) = judge("close", np.array([1.0, 2.0]), np.array([1.0, 2.5])).failures
+    assert failure.message == (
+        "property `close(q.mT @ q, torch.eye(N))` (qr.op.yaml:9) does not hold at 1 of 2 elements "
+        "(one element, at [1]): at [1] its left side is 2, its right side 2.5, allowed difference "
+        "4.8e-06"
+    )
+    (truth,) = judge("equal", np.array(False), np.array(True)).failures
+    assert truth.message.endswith("does not hold: it is False")
+
+
+def test_what_other_roundings_move_is_allowed_and_asked_for_only_then() -> None:
+    def never() -> Any:
+        raise AssertionError("the plain allowance explains it")
+
+    assert judge("close", np.zeros(4), np.zeros(4), wider=never).failures == ()
+    left, right = np.full(4, 1e-6), np.zeros(4)
+    assert judge("close", left, right).failures
+    assert judge("close", left, right, wider=lambda: (np.full(4, 1e-7),)).failures == ()
+    assert judge("close", left, right, wider=lambda: (np.full(4, 1e-8),)).failures
+    assert judge("close", left, right, wider=lambda: (None,)).failures
+
+
+def test_an_overflow_of_the_output_dtype_is_no_difference() -> None:
+    beyond = (np.array([np.inf]), np.array([70000.0]))
+    assert judge("close", *beyond, largest=65504.0).failures == ()
+    assert judge("close", *beyond).failures
+    assert judge("close", np.array([np.inf]), np.array([-70000.0]), largest=65504.0).failures

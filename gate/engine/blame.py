@@ -1,0 +1,104 @@
+"""What decided a wrong result that no input decides: memory outside the tensors, memory that
+nobody wrote, or the order of programs. Found by running the case again with that changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from gate.case.bound import BoundCase
+from gate.engine.variant import GUARDS, Variant
+from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
+from gate.judge.pairs import judge_pair
+from gate.run.protocol import Observation
+
+_VALUE_KINDS = frozenset(
+    {
+        FailureKind.WRONG_VALUE, FailureKind.NONFINITE, FailureKind.IMPRECISE, FailureKind.PROPERTY,
+    }
+)  # fmt: skip
+"""Failures that may have such a cause."""
+_GUARD_WORDS = {"nan": "NaN", "large": "a large number", "zero": "zeros"}
+
+
+class Bench(Protocol):
+    """Runs and judges one case in other variants."""
+
+    def run(self, variant: Variant) -> Observation:
+        """Call the kernel."""
+        ...
+
+    def judge(self, observation: Observation, variant: Variant) -> CaseJudgement:
+        """Judge what was seen."""
+        ...
+
+
+def with_memory(
+    bench: Bench, bound: BoundCase, seen: Observation, variant: Variant, judgement: CaseJudgement
+) -> CaseJudgement:
+    """Return the judgement of a case, with the cause in front where memory or order is one.
+
+    seen     what the case did in `variant`
+    variant  how it ran
+
+    An op without a reference has nothing that an unwritten element must equal: some of its cases
+    run again with other fresh memory although they passed.
+    """
+    if not judgement.failures:
+        by_reference = bound.schema.reference is not None
+        if by_reference or variant.calls == 1 or judgement.status is not CaseStatus.PASS:
+            return judgement
+        found = _unwritten(bench, bound, seen, variant, "")
+        status = CaseStatus.FAIL if found else judgement.status
+        return replace(judgement, status=status, failures=found)
+    first = judgement.failures[0]
+    if first.kind not in _VALUE_KINDS:
+        return judgement
+    cause = _outside(bench, variant, first)
+    if cause is None and seen.device == "interpreter":
+        cause = _order(bench, variant, first)
+    if cause is not None:
+        return replace(judgement, failures=(cause, *judgement.failures[1:]))
+    found = _unwritten(bench, bound, seen, variant, first.kernel)
+    if not found:
+        return judgement
+    told = tuple(replace(f, comparison=first.comparison) for f in found)
+    rest = [f for f in judgement.failures if f.key not in {t.key for t in told}]
+    return replace(judgement, failures=(*told, *rest))
+
+
+def _outside(bench: Bench, variant: Variant, first: Failure) -> Failure | None:
+    """Return an out-of-bounds read when the case is right with other values around its tensors."""
+    for guard in GUARDS:
+        if guard != variant.guard and _passes(bench, replace(variant, guard=guard, calls=1)):
+            words = (
+                f"`{first.key}` depends on memory outside the tensors: wrong when it holds "
+                f"{_GUARD_WORDS[variant.guard]}, right when it holds {_GUARD_WORDS[guard]}"
+            )
+            return replace(first, kind=FailureKind.OOB_READ, message=words)
+    return None
+
+
+def _order(bench: Bench, variant: Variant, first: Failure) -> Failure | None:
+    """Return a race when the case is right with its programs in another order."""
+    if variant.order == "forward" or not _passes(bench, replace(variant, order="forward", calls=1)):
+        return None
+    words = (
+        f"`{first.key}` depends on the order in which the programs run: right one after the other, "
+        f"wrong in {variant.order} order"
+    )
+    return replace(first, kind=FailureKind.RACE, message=words)
+
+
+def _passes(bench: Bench, variant: Variant) -> bool:
+    return bench.judge(bench.run(variant), variant).status is CaseStatus.PASS
+
+
+def _unwritten(
+    bench: Bench, bound: BoundCase, seen: Observation, variant: Variant, kernel: str
+) -> tuple[Failure, ...]:
+    """Return what follows the contents of fresh memory: no computed value does."""
+    other = bench.run(replace(variant, poison=1 - variant.poison, calls=1))
+    found = judge_pair(bound, seen, other, kernel)
+    dead = {ret.name for ret in bound.schema.returns if ret.live is not None}
+    return tuple(failure for failure in found if failure.key.split("[")[0] not in dead)
