@@ -39,6 +39,7 @@ from gate.run.protocol import (
     TouchFact,
 )
 from gate.run.tensors import Slab, make_slab, make_sparse, touched
+from gate.run.tuners import Tuners
 from gate.run.values import torch_dtype
 from gate.schema.expr import Call, DtypeName, call_arguments, call_grid, parse_call
 
@@ -90,6 +91,8 @@ class Bench:
         self._entries: dict[tuple[Any, ...], Entry] = {}
         self._setups: set[str] = set()
         self._hygiene = Hygiene()
+        self._tuners = Tuners()
+        self._tuners.watch()
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of the greeting that the device knows."""
@@ -174,6 +177,7 @@ class Bench:
 
     def run(self, request: RunRequest) -> Observation:
         """Run a request; never raises for what the code does."""
+        self._tuners.forget()
         started = time.monotonic()
         try:
             entry = self._entry(request.load)

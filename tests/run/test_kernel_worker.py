@@ -120,6 +120,13 @@ def test_an_autotuned_launcher_runs_without_a_driver(run):
     assert len(seen.configs) == 3 and close(seen.outputs[0].data, X + 2)
 
 
+def test_every_request_meets_autotuners_that_have_not_tuned_yet(run):
+    x = tensor(data=np.zeros(15, np.float32), io="inout")
+    for _ in range(2):
+        seen = run(OPS + "grow", x, returns=())
+        assert (seen.outputs[0].data > 1).all()
+
+
 @pytest.mark.parametrize(
     ("poison", "number", "truth"), [(0, 2**31 - 1, True), (1, 2**31 - 2, False)]
 )
