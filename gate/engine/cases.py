@@ -17,7 +17,7 @@ from gate.engine.blame import with_memory
 from gate.engine.clock import COMPILE, INPUTS, JUDGE, KERNEL, REFERENCE, WORKER
 from gate.engine.context import CaseRecord, case_variables, output_digests
 from gate.engine.forced import dry_case, under_force
-from gate.engine.gradients import grad_request, grad_wire
+from gate.engine.gradients import grad_request, grad_wire, late_incoming
 from gate.engine.lanes import Lane
 from gate.engine.oracle import CaseOracle
 from gate.engine.settings import RunSettings
@@ -31,7 +31,7 @@ from gate.result import Digest
 from gate.run.protocol import LoadRequest, MakeRequest, Observation, Outcome, RunRequest
 from gate.run.wire import wire_args
 from gate.schema.expr import Call, Expr
-from gate.schema.gradients import own_returns
+from gate.schema.gradients import PREFIX, own_returns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,8 @@ def _prepare(task: OpTask, case: Case, lane: Lane) -> Prepared:
     variables = case_variables(bound.dims, bound.dtypes)
 
     def make(name: str, rule: Call | Expr, values: Mapping[str, Any], dtype: str) -> Any:
+        if name.startswith(PREFIX):
+            return late_incoming(task, bound, name, values, lane)
         request = MakeRequest(
             root=task.trusted_root, pythonpath=task.pythonpath, make=rule.text,
             inputs=dict(values), variables=variables, dtype=dtype,

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from gate.case.bound import BoundCase, BoundTensor
 from gate.case.frame import plain
+from gate.case.incoming import drawn_incoming
 from gate.case.inputs import Inputs
-from gate.dtypes import DTYPES
+from gate.dtypes import DTYPES, Array
+from gate.engine.lanes import Lane
+from gate.engine.oracle import CaseOracle
+from gate.engine.task import OpTask
+from gate.errors import WorkerError
 from gate.judge.env import environment
+from gate.judge.oracle import ReferenceFault
 from gate.run.argwire import GradWire
-from gate.run.protocol import GradRequest
+from gate.run.protocol import GradRequest, Mode
 from gate.run.wire import wire_gradients
-from gate.schema.gradients import own_returns
+from gate.schema.gradients import own_returns, without_gradients
 
 
 def grad_wire(bound: BoundCase, inputs: Inputs) -> GradWire | None:
@@ -45,6 +54,32 @@ def grad_request(bound: BoundCase, inputs: Inputs) -> GradRequest | None:
         args=grad.args, through=tuple((name, names.index(name)) for name in flows),
         returns=len(names),
     )  # fmt: skip
+
+
+def late_incoming(
+    task: OpTask, bound: BoundCase, name: str, values: Mapping[str, Any], lane: Lane
+) -> Array:
+    """Return an incoming gradient whose shape the forward reference tells; 0-d where it gives None.
+
+    Raises
+        WorkerError  the reference fails, or gives too few values
+    """
+    plain = without_gradients(bound.schema)
+    arg = next(a for a in bound.args if isinstance(a, BoundTensor) and a.name == name)
+    oracle = CaseOracle(
+        replace(task, schema=plain), bound, {a.name: values[a.name] for a in plain.args},
+        worker=lane.reference, cache=lane.cache, clock=lane.clock,
+    )  # fmt: skip
+    names = [ret.name for ret in plain.returns if not ret.is_arg]
+    try:
+        found = oracle.values(Mode.FLOAT64)
+    except ReferenceFault as fault:
+        raise WorkerError(f"{name}: the reference failed: {fault}") from None
+    if len(found) < len(names):
+        raise WorkerError(f"{name}: the reference gives {len(found)} values for {len(names)}")
+    value = found[names.index(arg.arg.incoming)]
+    shape = () if value is None else tuple(np.asarray(value).shape)
+    return drawn_incoming(arg, shape, bound.case.seed)
 
 
 def _through(bound: BoundCase, env: Mapping[str, Any]) -> tuple[str, ...]:

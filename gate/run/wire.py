@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gate.case.bound import BoundArg, BoundCase, BoundList, BoundScalar, BoundTensor
+from gate.case.incoming import placed_incoming
 from gate.case.inputs import Inputs
 from gate.case.layouts import place
 from gate.case.model import DtypeScalar
@@ -35,7 +36,7 @@ def wire_gradients(
     if grad is None:
         return None
     incoming = {
-        arg.arg.incoming: _tensor(arg, inputs.values[arg.name])
+        arg.arg.incoming: _incoming(arg, inputs.values[arg.name], bound.case.seed)
         for arg in bound.args
         if isinstance(arg, BoundTensor) and arg.arg.incoming
     }
@@ -45,6 +46,11 @@ def wire_gradients(
         through=tuple(through),
         incoming=tuple(replace(incoming[name], io=io) for name in through),
     )
+
+
+def _incoming(arg: BoundTensor, value: Any, case_seed: int) -> TensorWire:
+    placed = arg if arg.place else placed_incoming(arg, np.asarray(value).shape, case_seed)
+    return _tensor(placed, value)
 
 
 def _comes_in(arg: BoundArg) -> bool:

@@ -75,10 +75,13 @@ def may_be_float(schema: OpSchema, dtype: Expr) -> bool:
 
 
 def _incoming(schema: OpSchema, ret: Return) -> TensorArg:
+    """The incoming gradient has its return's shape; where none is declared the reference makes it
+    known."""
     assert schema.grad is not None and ret.dtype is not None
     return TensorArg(
         name=PREFIX + ret.name, shape=ret.shape, group=ret.group, dtype=ret.dtype, live=ret.live,
         layouts=schema.grad.layouts, incoming=ret.name, line=ret.line,
+        make=schema.reference if ret.shape is None else None,
     )  # fmt: skip
 
 

@@ -25,16 +25,8 @@ def _written_list(schema: OpSchema) -> bool:
     )
 
 
-def _shapeless(schema: OpSchema) -> bool:
-    return any(isinstance(a, TensorArg) and a.incoming and a.shape is None for a in schema.args)
-
-
 UNSUPPORTED: Mapping[str, tuple[Uses, str]] = MappingProxyType(
     {
-        "$.grad.returns": (
-            _shapeless,
-            "a return that carries a gradient must declare its `tensor`",
-        ),
         "$.independent": (lambda s: bool(s.independent), "sliced references do not exist yet"),
         "$.args.*.io": (_written_list, "a list of tensors that the call writes is not judged yet"),
         "$.args.*.live: reference": (_dead_by_reference, "dead elements are not found yet"),

@@ -15,12 +15,13 @@ from gate.case.model import Case
 from gate.case.plan import make_plan
 from gate.case.text import parse_case
 from gate.engine.benchmarks import run_benchmarks
-from gate.engine.cases import run_case, variant_of
+from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
 from gate.engine.emit import emit_test
 from gate.engine.lanes import Crew
 from gate.engine.settings import RunSettings
 from gate.engine.task import OpTask
+from gate.engine.variant import variant_of
 from gate.judge.model import CaseStatus, FailureKind
 from gate.run.pool import WorkerSettings
 from gate.schema.load import load_text
@@ -60,6 +61,34 @@ class Scale(torch.autograd.Function):
 
 
 COUNT = iter(range(1000))
+
+
+class Total(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, reduction, first):
+        ctx.shape, ctx.first = x.shape, first
+        return x.sum(-1) if reduction == "rows" else x.sum()
+
+    @staticmethod
+    def backward(ctx, dy):
+        if ctx.first:
+            dy = dy.flatten()[:1]
+        return dy.unsqueeze(-1).expand(ctx.shape), None, None
+"""
+TOTAL_SCHEMA = """\
+format: 1
+op: total
+entry: toy.py::Total.apply(x, reduction, first)
+reference: "x.sum(-1) if reduction == 'rows' else x.sum()"
+dims: {M: 2..64, N: 1..64}
+dtypes: {T: [float32, bfloat16]}
+args:
+  x: {tensor: [M, N], dtype: T}
+  reduction: {scalar: str, values: [rows, all]}
+  first: {scalar: bool}
+returns:
+  loss: {dtype: T}
+grad: [x]
 """
 TOY_SCHEMA = """\
 format: 1
@@ -192,6 +221,24 @@ def test_a_stand_alone_test_runs_the_backward_too(toy: OpTask, toys: Crew, tmp_p
     said = ran.stdout.decode()
     assert "1 failed, 1 passed" in said
     assert "FAILED test_forgotten.py" in said
+
+
+def test_a_return_of_undeclared_shape_carries_a_gradient_of_the_shape_that_it_gets(
+    toy: OpTask, toys: Crew
+) -> None:
+    (schema,) = load_text(TOTAL_SCHEMA.encode(), "total.op.yaml")
+    task = replace(toy, schema=schema)
+
+    def ends(reduction: str, first: bool) -> set[CaseStatus]:
+        text = f'total[M=9 N=4; T=float32; x=contiguous/normal reduction="{reduction}" first='
+        cases = [f"{text}{first}; seed={seed:06x}]" for seed in range(12)]
+        records = [judged(task, toys, case) for case in cases]
+        assert all([d.name for d in r.inputs] == ["x", "grad of loss"] for r in records)
+        return {r.judgement.status for r in records}
+
+    assert ends("rows", False) == ends("all", False) == ends("all", True) == {CaseStatus.PASS}
+    # Expanded gradients hide it: the first value is every value.
+    assert ends("rows", True) == {CaseStatus.PASS, CaseStatus.FAIL}
 
 
 # --- the corpus ----------------------------------------------------------------------------------
