@@ -76,7 +76,7 @@ def command(options: argparse.Namespace) -> int:
     settings = replace(settings, force=force)
     with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
         task = scope.single(schema, open_folder(folder, settings))
-        with Crew(worker_settings(settings), 1) as crew:
+        with Crew(worker_settings(settings, (task,)), 1) as crew:
             replayed = replay_case(
                 task,
                 case,

@@ -130,12 +130,21 @@ def parse_outputs(text: str) -> dict[str, str]:
     return found
 
 
-def make_checkout(folder: Path, changed: dict[str, str], commits: int = 1) -> Checkout:
-    """Make a repository, a pull request on it, and check out their merge."""
+def make_checkout(
+    folder: Path,
+    changed: dict[str, str],
+    commits: int = 1,
+    *,
+    base: dict[str, str] | None = None,
+) -> Checkout:
+    """Make a repository, a pull request on it, and check out their merge.
+
+    changed  path -> text of the change; an empty text deletes the file
+    """
     work = folder / "workspace"
     (work / "ops").mkdir(parents=True)
     git(work, "init", "-q", "-b", "main")
-    base = _commit(work, {"ops/softmax.py": SOFTMAX, "ops/softmax.op.yaml": SCHEMA})
+    first = _commit(work, base or {"ops/softmax.py": SOFTMAX, "ops/softmax.op.yaml": SCHEMA})
     git(work, "checkout", "-q", "-b", "change")
     head = _commit(work, changed)
     for number in range(1, commits):
@@ -144,9 +153,9 @@ def make_checkout(folder: Path, changed: dict[str, str], commits: int = 1) -> Ch
     git(work, "merge", "-q", "--no-ff", "-m", "merge", "change")
     merge = git(work, "rev-parse", "HEAD")
     git(work, "checkout", "-q", "--detach", merge)
-    git(work, "branch", "-f", "main", base)
-    git(work, "update-ref", "refs/remotes/origin/main", base)
-    return Checkout(folder=folder, base=base, head=head, merge=merge)
+    git(work, "branch", "-f", "main", first)
+    git(work, "update-ref", "refs/remotes/origin/main", first)
+    return Checkout(folder=folder, base=first, head=head, merge=merge)
 
 
 def _commit(work: Path, files: dict[str, str]) -> str:
@@ -154,6 +163,8 @@ def _commit(work: Path, files: dict[str, str]) -> str:
         path = work / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+        if not text:
+            path.unlink()
     git(work, "add", "-A")
     git(work, "commit", "-q", "--allow-empty", "-m", "change")
     return git(work, "rev-parse", "HEAD")
