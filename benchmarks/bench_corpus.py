@@ -3,8 +3,9 @@
     python benchmarks/bench_corpus.py [--device D] [--cases N] [--jobs N] [--out FILE]
 
 Each run is a process of its own, timed from its start to its end: first with an empty Triton cache,
-then with the one that the first run left. Meanwhile the resident memory of every worker is read
-from /proc. The record says:
+then with the one that the first run left. A process that only imports torch runs before them, so
+that no run pays for reading torch from the disk. Meanwhile the resident memory of every worker is
+read from /proc. The record says:
 
 wall_s              from process start to its end
 warm_up_s           of it, until every worker was up (imports and reading the corpus included)
@@ -37,6 +38,7 @@ sys.path.insert(0, str(ROOT))
 from record import surroundings, write  # noqa: E402 - found beside this file
 
 from gate.engine.clock import BESIDE, COMPILE, KERNEL, REFERENCE  # noqa: E402
+from gate.engine.device import choose_device  # noqa: E402
 from gate.engine.settings import RunSettings  # noqa: E402
 from gate.study.verdicts import STUDY_CASES, VerdictStudy, run_verdicts  # noqa: E402
 
@@ -217,6 +219,7 @@ def main() -> None:
         found = measured_run(options)
         options.inside.write_text(json.dumps({**found, "ended_s": process_age()}))
         return
+    torch_alone_mib(choose_device(options.device))  # brings torch's files into the page cache
     with tempfile.TemporaryDirectory(prefix="kernel-gate-triton-") as folder:
         names = ("empty",) if options.once else ("empty", "warm")
         runs = [timed_process(options, Path(folder), name) for name in names]

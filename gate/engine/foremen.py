@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -64,6 +64,7 @@ def share_out(
     workers: WorkerSettings,
     settings: RunSettings,
     listener: Listener = silent,
+    weight: Callable[[Item], float] = lambda item: 0.0,
 ) -> Outcome[Result]:
     """Work every item off, several side by side, and return the results in order.
 
@@ -71,6 +72,8 @@ def share_out(
 
     job       called in this process, or in a foreman when there are lanes and items for several
     workers   what each crew is started with
+    weight    how long an item is likely to take, in any unit: the longest are begun first, so that
+              none of them is alone at the end
 
     Raises
         WorkerError  no worker could be started, or a foreman was lost
@@ -82,7 +85,8 @@ def share_out(
             return _in_process(job, items, crew, listener)
     hide_from_workers()
     count = min(len(items), lanes // LANES_EACH)
-    return _Team(job, items, listener).run(workers, count, lanes // count)
+    order = sorted(range(len(items)), key=lambda number: -weight(items[number]))
+    return _Team(job, items, listener, order).run(workers, count, lanes // count)
 
 
 def _in_process(
@@ -124,6 +128,8 @@ class _Team(Generic[Item, Result]):
     """All items."""
     listener: Listener
     """Who is told."""
+    order: list[int]
+    """Numbers of the items, first ones first."""
     results: dict[int, Result] = field(default_factory=dict)
     """Item's number -> its result."""
     info: WorkerInfo | None = None
@@ -132,12 +138,12 @@ class _Team(Generic[Item, Result]):
     """Held around `todo` and `results`."""
     timings: list[Timings] = field(default_factory=list)
     """One of each foreman that has finished."""
-    todo: list[int] = field(default_factory=list)
-    """Numbers of the items that nobody has taken, last one first."""
+    todo: deque[int] = field(default_factory=deque)
+    """Numbers of the items that nobody has taken, in order."""
 
     def run(self, workers: WorkerSettings, count: int, lanes: int) -> Outcome[Result]:
         """Start foremen, hand them the items, and end them."""
-        self.todo = list(range(len(self.items)))[::-1]
+        self.todo.extend(self.order)
         context = multiprocessing.get_context("spawn")
         members: list[tuple[BaseProcess, Connection]] = []
         interrupted = False
@@ -165,7 +171,11 @@ class _Team(Generic[Item, Result]):
 
     def _tend_all(self, members: list[tuple[BaseProcess, Connection]]) -> None:
         with ThreadPoolExecutor(len(members), thread_name_prefix="foreman") as pool:
-            futures = [pool.submit(self._tend, connection) for _, connection in members]
+            firsts = [self.todo.popleft() for _ in members]  # the longest, one each
+            futures = [
+                pool.submit(self._tend, connection, number)
+                for (_, connection), number in zip(members, firsts, strict=True)
+            ]
             try:
                 for future in futures:
                     future.result()
@@ -175,13 +185,14 @@ class _Team(Generic[Item, Result]):
                 _dismiss(members)
                 raise
 
-    def _tend(self, connection: Connection) -> None:
-        """Feed one foreman until nothing is left to do."""
+    def _tend(self, connection: Connection, first: int) -> None:
+        """Feed one foreman, with this item first, until nothing is left to do."""
         try:
             info = _received(connection)
             with self.lock:
                 self.info = self.info or info
-            under_way = sum(self._hand(connection) for _ in range(LANES_EACH))
+            connection.send((first, self.items[first]))
+            under_way = 1 + sum(self._hand(connection, last=True) for _ in range(LANES_EACH - 1))
             while under_way:
                 message = _received(connection)
                 if isinstance(message, Event):
@@ -201,10 +212,10 @@ class _Team(Generic[Item, Result]):
                 "run again with fewer --jobs"
             ) from lost
 
-    def _hand(self, connection: Connection) -> int:
-        """Send the next item; return how many were sent."""
+    def _hand(self, connection: Connection, *, last: bool = False) -> int:
+        """Send the next item, or the last one beside a long one; return how many were sent."""
         with self.lock:
-            number = self.todo.pop() if self.todo else None
+            number = (self.todo.pop() if last else self.todo.popleft()) if self.todo else None
         if number is None:
             return 0
         connection.send((number, self.items[number]))

@@ -27,6 +27,10 @@ from gate.run.pool import (
 )
 from gate.run.serving import WorkerInfo
 
+SHARERS = 2
+"""Lanes that share a reference worker: references take a tenth of a lane's time, and each worker
+costs the import of torch, seconds of a core and half a gigabyte."""
+
 T = TypeVar("T")
 Item = TypeVar("Item")
 FAR_MIB = 9 * 1024
@@ -42,7 +46,7 @@ class Lane:
     kernel: KernelWorker
     """Runs the kernels of the change."""
     reference: ReferenceWorker
-    """Runs references, out of the kernels' reach."""
+    """Runs references, out of the kernels' reach; shared with the next lane."""
     cache: ReferenceCache
     """Shared by all lanes."""
     clock: Clock
@@ -62,7 +66,7 @@ class Crew:
         self.clock = Clock()
         started = time.monotonic()
         with ThreadPoolExecutor(2, thread_name_prefix="start") as starter:
-            references = starter.submit(start_references, settings, count)
+            references = starter.submit(start_references, settings, -(-count // SHARERS))
             try:
                 kernels = start_workers(settings, count)
             finally:
@@ -71,9 +75,10 @@ class Crew:
                 for worker in kernels:
                     worker.close()
                 raise failed
+        self.references = references.result()
         self.lanes = [
-            Lane(kernel, reference, cache, self.clock)
-            for kernel, reference in zip(kernels, references.result(), strict=True)
+            Lane(kernel, self.references[number // SHARERS], cache, self.clock)
+            for number, kernel in enumerate(kernels)
         ]
         self._far_here = _sparse_memory(FAR_MIB)
         self._up = time.monotonic()
@@ -166,7 +171,8 @@ class Crew:
         self._pool.shutdown(wait=False, cancel_futures=True)
         for lane in self.lanes:
             lane.kernel.close()
-            lane.reference.close()
+        for reference in self.references:
+            reference.close()
         if self._checked is not None:
             self._checked.close()
 

@@ -21,6 +21,7 @@ from gate.engine.verdicts import kernel_verdict
 from gate.judge.model import Verdict
 from gate.result import KernelReport, OpReport, Policy, RunInfo, RunResult, Timings
 from gate.run.pool import WorkerSettings
+from gate.schema.model import TensorArg
 
 
 def run_gate(
@@ -78,6 +79,13 @@ def run_ops(
     deadline = time.monotonic() + settings.seconds if settings.seconds else None
     job = partial(_run_op, settings=settings, deadline=deadline)
     return share_out(job, tasks, worker_settings(settings, tasks), settings, listener)
+
+
+def task_weight(task: OpTask) -> float:
+    """Guess how long an op takes: kernels of many tensors of many axes have many strides, and each
+    pattern of them is compiled anew."""
+    tensors = [arg for arg in task.schema.args if isinstance(arg, TensorArg)]
+    return float(sum(1 + len(arg.shape or ()) for arg in tensors))
 
 
 def _run_op(

@@ -49,7 +49,7 @@ class RunSettings:
     seconds: float = 0.0
     """Wall time for all cases of the run, 0 for no limit; findings are still shrunk after it."""
     jobs: int = 0
-    """Kernel workers; 0: one a core (interpreter) or eight a GPU at most."""
+    """Kernel workers; 0: one a core, sixteen a GPU at most."""
     case_seconds: float = 60.0
     """Time limit of one case, compile included."""
     max_findings: int = 4

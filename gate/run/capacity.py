@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-CUDA_LANES = 8
-"""Workers a GPU at most: compiling is what they hide, and eight compile fast enough."""
+CUDA_LANES = 16
+"""Workers a GPU at most: compiling is what they hide, and each holds half a gigabyte of it."""
 
 
 def visible_gpus() -> tuple[str, ...]:
@@ -20,10 +20,10 @@ def visible_gpus() -> tuple[str, ...]:
 
 
 def lanes_for(device: str, gpus: int = 1) -> int:
-    """Return the number of workers: one a core, or on `cuda` one for two cores and at most
-    `CUDA_LANES` a GPU, but never fewer than one a GPU."""
+    """Return the number of workers: one a core, on `cuda` at most `CUDA_LANES` a GPU, but never
+    fewer than one a GPU."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if device != "cuda":
         return max(1, cores or 1)
     gpus = max(1, gpus)
-    return max(gpus, min(CUDA_LANES * gpus, (cores or 1) // 2))
+    return max(gpus, min(CUDA_LANES * gpus, cores or 1))

@@ -21,7 +21,7 @@ from gate.engine.device import choose_device
 from gate.engine.foremen import share_out
 from gate.engine.lanes import Crew, Lane
 from gate.engine.oprun import FIRST_BATCH
-from gate.engine.session import worker_settings
+from gate.engine.session import task_weight, worker_settings
 from gate.engine.settings import Event, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.errors import UsageError, did_you_mean
@@ -165,7 +165,14 @@ def run_mutants(
             for task in controls
             for batch in _batches(task, Path(folder), operators, settings, reasons)
         ]
-        outcome = share_out(_run_batch, batches, worker_settings(settings), settings, listener)
+        outcome = share_out(
+            _run_batch,
+            batches,
+            worker_settings(settings),
+            settings,
+            listener,
+            lambda batch: task_weight(batch.task),
+        )
     rows = tuple(row for found in outcome.results for row in found)
     return MutantStudy(
         device=settings.device, seed=settings.seed, cases=cases, rows=rows,

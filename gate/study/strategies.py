@@ -17,7 +17,7 @@ from gate.engine.device import choose_device
 from gate.engine.foremen import share_out
 from gate.engine.lanes import Crew, Lane
 from gate.engine.oprun import FIRST_BATCH
-from gate.engine.session import worker_settings
+from gate.engine.session import task_weight, worker_settings
 from gate.engine.settings import Event, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.errors import UsageError, did_you_mean
@@ -144,7 +144,14 @@ def run_strategies(
         for name in strategies
         if settings.device in kernel.devices
     ]  # fmt: skip
-    outcome = share_out(_take_turn, turns, worker_settings(settings), settings, listener)
+    outcome = share_out(
+        _take_turn,
+        turns,
+        worker_settings(settings),
+        settings,
+        listener,
+        lambda turn: task_weight(turn.task),
+    )
     trials = tuple(trial for found in outcome.results for trial in found)
     return StrategyStudy(
         device=settings.device, device_name=outcome.info.device_name,

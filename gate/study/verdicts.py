@@ -12,7 +12,7 @@ from gate.engine.device import choose_device
 from gate.engine.foremen import share_out
 from gate.engine.lanes import Crew
 from gate.engine.oprun import OpRun
-from gate.engine.session import worker_settings
+from gate.engine.session import task_weight, worker_settings
 from gate.engine.settings import Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.judge.model import BenchmarkVerdict, Verdict
@@ -131,7 +131,14 @@ def run_verdicts(
         for seed in range(settings.seed, settings.seed + seeds)
         for kernel, task in chosen
     ]  # fmt: skip
-    outcome = share_out(_run_trial, trials, worker_settings(settings), settings, listener)
+    outcome = share_out(
+        _run_trial,
+        trials,
+        worker_settings(settings),
+        settings,
+        listener,
+        lambda trial: task_weight(trial.task),
+    )
     measured = {row.kernel: row.benchmarks for row in outcome.results if row.benchmarks}
     return tuple(
         VerdictStudy(
