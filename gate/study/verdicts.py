@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gate.engine.device import choose_device
-from gate.engine.foremen import share_out
+from gate.engine.foremen import Outcome, share_out
 from gate.engine.lanes import Crew
 from gate.engine.oprun import OpRun
 from gate.engine.session import task_weight, worker_settings
@@ -139,6 +139,12 @@ def run_verdicts(
         listener,
         lambda trial: task_weight(trial.task),
     )
+    return _by_seed(outcome, settings, seeds)
+
+
+def _by_seed(
+    outcome: Outcome[VerdictRow], settings: RunSettings, seeds: int
+) -> tuple[VerdictStudy, ...]:
     measured = {row.kernel: row.benchmarks for row in outcome.results if row.benchmarks}
     return tuple(
         VerdictStudy(
