@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gate.change.model import ChangeReason
 from gate.errors import ExitCode
-from gate.judge.model import BenchmarkVerdict, Comparison, FailureKind, Verdict
+from gate.judge.model import BenchmarkVerdict, CaseStatus, Comparison, FailureKind, Verdict
 
 RESULT_VERSION = 1
 """Version of result.json; readers refuse another."""
@@ -131,6 +131,44 @@ class LevelGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLine:
+    """One case in a line: all of it that counts, levels, notes and the verdict are made of."""
+
+    position: int
+    """Its place in the op's plan, from 0."""
+    text: str
+    """Its text."""
+    status: CaseStatus
+    """What it came to."""
+    elements: int = 0
+    """Output elements compared."""
+    launches: tuple[tuple[str, int], ...] = ()
+    """Kernel id -> launches seen."""
+    notes: tuple[str, ...] = ()
+    """What the judge noted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpPart:
+    """The part of an op that one shard ran."""
+
+    plan: str
+    """Digest of the whole plan: parts of different plans are not joined."""
+    planned: int
+    """Cases of the whole plan."""
+    lines: tuple[CaseLine, ...]
+    """The cases that this shard ran, by position."""
+    unproven: tuple[str, ...] = ()
+    """Why the schema could not prove itself."""
+    must_launch: tuple[str, ...] = ()
+    """Kernel ids that some case of the whole plan must launch."""
+    notes: tuple[str, ...] = ()
+    """Why cases were left out."""
+    cut: bool = False
+    """Whether cases were left out for lack of time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpReport:
     """One op, run."""
 
@@ -158,6 +196,10 @@ class OpReport:
     """Text of every case that was run, in plan order."""
     seconds: float = 0.0
     """Wall time."""
+    cached: bool = False
+    """Whether this was kept from an earlier run on the same content, and nothing was run now."""
+    part: OpPart | None = None
+    """In the result of a shard that ran a part of the op's cases: that part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +275,8 @@ class RunInfo:
     """Seconds a run; 0 for no limit."""
     shard: str = ""
     """`i/n`, or empty."""
+    scope: str = ""
+    """Digest of what was to be run and how; equal in all shards of one run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

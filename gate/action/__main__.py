@@ -24,7 +24,6 @@ from gate.action.gating import (
     outputs_of,
     place_of,
     prepare,
-    read_result,
 )
 from gate.action.github import Client
 from gate.action.inputs import ActionInputs, read_inputs
@@ -34,6 +33,7 @@ from gate.engine.settings import Event
 from gate.errors import ExitCode, GateError, ResultError, UsageError
 from gate.report.annotations import annotate
 from gate.report.console import render_console
+from gate.report.reader import read_result
 from gate.report.summary import summary
 from gate.report.text import clean, code_block, log_guarded, log_safe
 

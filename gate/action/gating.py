@@ -19,8 +19,6 @@ from gate.engine.scope import Scope, ScopeRequest, make_scope
 from gate.engine.session import run_gate
 from gate.engine.settings import Listener, RunSettings, silent
 from gate.errors import ExitCode, UsageError
-from gate.report.jsonfile import loads
-from gate.report.limits import MAX_BYTES
 from gate.report.text import clean
 from gate.report.writer import check_folder, write_reports
 from gate.result import Policy, RunResult
@@ -101,24 +99,6 @@ def gate_change(inputs: ActionInputs, place: Place, listener: Listener = silent)
 
 def _fallback(result: RunResult, place: Place) -> str:
     return place.fallback if result.info.device == "interpreter" else ""
-
-
-def read_result(folder: Path) -> RunResult:
-    """Read the result of a folder that another run handed over; nothing else of it is opened.
-
-    Raises
-        UsageError   there is none, or it is not a plain file of bounded size
-        ResultError  it is not a result
-    """
-    path = folder / "result.json"
-    try:
-        if path.is_symlink() or not path.is_file():
-            raise UsageError(f"{path} is not there: the run ended before it had a result")
-        if path.stat().st_size > MAX_BYTES:
-            raise UsageError(f"{path} is larger than {MAX_BYTES:,} bytes")
-        return loads(path.read_bytes())
-    except OSError as problem:
-        raise UsageError(f"{path}: cannot be read ({problem.strerror})") from problem
 
 
 def scope_of(inputs: ActionInputs, facts: EventFacts, repo: Repo) -> Scope:

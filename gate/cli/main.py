@@ -31,10 +31,12 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "run": ("run_command", "fuzz the changed kernels and say whether they may be merged"),
         "list": ("list_command", "say which kernels changed, why, and which schema covers them"),
         "replay": ("replay_command", "run one case again by its text"),
+        "merge": ("merge_command", "join the results of all shards of a run into one verdict"),
         "report": ("report_command", "make reports again from a result.json"),
         "schema": ("schema_command", "check or show op schemas"),
         "plan": ("plan_command", "print the cases of an op schema without running them"),
         "study": ("study_command", "measure the gate on its corpus"),
+        "doctor": ("doctor_command", "say what this machine has, and what is missing"),
         "demo": ("demo_command", "gate a made-up pull request that is wrong for 513 tokens"),
     }
 )

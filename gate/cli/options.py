@@ -11,7 +11,7 @@ from pathlib import Path
 from gate.change.git import Repo
 from gate.engine.device import DEVICES, check_device
 from gate.engine.scope import Scope, ScopeRequest
-from gate.engine.settings import RunSettings
+from gate.engine.settings import RunSettings, Shard
 from gate.errors import GitError, UsageError
 from gate.schema.config import CONFIG_FILE, GateConfig
 
@@ -198,6 +198,16 @@ def seconds_number(text: str) -> float:
     if not re.fullmatch(r"\d+(\.\d+)?", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return float(text)
+
+
+def shard_number(text: str) -> Shard:
+    """Return a shard of the command line, such as `2/3`."""
+    found = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text, re.ASCII)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form I/N, such as 2/3")
+    if int(found[1]) > int(found[2]):
+        raise argparse.ArgumentTypeError(f"{text}: there are {found[2]} shards, from 1 on")
+    return Shard(int(found[1]), int(found[2]))
 
 
 def gpu_ids(text: str) -> tuple[str, ...]:

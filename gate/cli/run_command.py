@@ -14,11 +14,13 @@ from gate.cli.options import (
     default_base,
     run_settings,
     scope_request,
+    shard_number,
 )
 from gate.cli.progress import console_listener
 from gate.engine.scope import make_scope
 from gate.engine.session import run_gate
 from gate.report.console import render_console
+from gate.report.store import Cache
 from gate.report.writer import check_folder, write_reports
 from gate.result import Policy, RunResult
 
@@ -35,6 +37,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     )  # fmt: skip
     add_repository(parser)
     add_running(parser)
+    _add_scale(parser)
     group = parser.add_argument_group("what blocks and what is written")
     group.add_argument(
         "--fail-on", action="append", choices=FAIL_ON, default=[],
@@ -55,9 +58,26 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     parser.set_defaults(command=command)
 
 
+def _add_scale(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what is run where, and what is not run again")
+    group.add_argument(
+        "--shard", type=shard_number, default=None, metavar="I/N",
+        help="run part I of N of every op's cases; `merge` then joins the N results",
+    )  # fmt: skip
+    group.add_argument(
+        "--cache", type=Path, default=None, metavar="DIR",
+        help="keep verdicts here, and run no op again of which nothing changed",
+    )  # fmt: skip
+    group.add_argument(
+        "--triton-cache", type=Path, default=None, metavar="DIR",
+        help="keep compiled kernels here; never where code of strangers ran (default: nowhere)",
+    )  # fmt: skip
+
+
 def command(options: argparse.Namespace) -> int:
     """Run the gate; the exit code is the verdict's."""
     check_folder(options.report_dir)
+    store = Cache(options.cache) if options.cache else None
     base = options.base
     if base is None and not options.all and not options.kernel:
         base = default_base(options.repo, options.head)
@@ -68,7 +88,11 @@ def command(options: argparse.Namespace) -> int:
         unmatched=options.unmatched or scope.config.unmatched or "warn",
     )
     with console_listener(sys.stderr) as listener:
-        result = run_gate(scope, replace(settings, benchmarks=options.benchmarks), policy, listener)
+        settings = replace(
+            settings, benchmarks=options.benchmarks, shard=options.shard,
+            triton_cache=str(options.triton_cache.absolute()) if options.triton_cache else "",
+        )  # fmt: skip
+        result = run_gate(scope, settings, policy, listener, store)
     finish(result, options.report_dir)
     return int(result.exit_code)
 

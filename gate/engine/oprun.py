@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -21,14 +21,14 @@ from gate.engine.findings import make_findings
 from gate.engine.forced import every_config
 from gate.engine.lanes import Crew, Lane
 from gate.engine.proof import MEND, holds_of_reference, reject_spoils
-from gate.engine.settings import AS_SAID, CORE_CASES, Event, Force, Listener, RunSettings, silent
+from gate.engine.settings import AS_SAID, Event, Force, Listener, RunSettings, Shard, silent
 from gate.engine.task import OpTask
-from gate.engine.verdicts import count_cases, level_groups, op_verdict
+from gate.engine.verdicts import count_cases, line_of, report_of
 from gate.errors import CaseTextError, SchemaError, WorkerError
 from gate.judge.model import BenchmarkVerdict, CaseStatus, Verdict
 from gate.judge.oracle import ReferenceFault
 from gate.judge.selfcheck import SelfCheck, self_check
-from gate.result import OpReport
+from gate.result import Finding, OpPart, OpReport
 from gate.run.protocol import Outcome
 
 FIRST_BATCH = 6
@@ -67,6 +67,12 @@ class OpRun:
     """(arg, layout) that the launcher mostly refuses."""
     cut: bool = False
     """Whether cases were left out for lack of time or for costly ends."""
+    whole: list[Case] = field(default_factory=list)
+    """Every case of the plan in the order of running, whether it was run here or not."""
+    partial: bool = False
+    """Whether only a shard's part of the cases was run."""
+    known: Mapping[str, CaseRecord] = field(default_factory=dict)
+    """Cases of the plan that need not be run again, by their text."""
 
     def run(self) -> OpReport:
         """Run the op to its report; never raises for what the op's files do wrong."""
@@ -76,13 +82,19 @@ class OpRun:
         except (SchemaError, CaseTextError) as problem:
             return self._undecided(problem.message, started)
         check = self._self_check(plan)
+        if self.settings.shard is None:
+            self._run_everything(plan)
+        else:
+            self._run_share(plan, self.settings.shard)
+        if self.task.schema.reference is None and not self.partial and not self._failed():
+            check = self._property_check()
+        return self._report(check, started)
+
+    def _run_everything(self, plan: Plan) -> None:
         self._run_plan(plan)
         self._run_maxima()
         self._run_configs()
         self._run_checked()
-        if self.task.schema.reference is None and not self._failed():
-            check = self._property_check()
-        return self._report(plan, check, started)
 
     def _plan(self, tiles: tuple[int, ...]) -> Plan:
         with self.crew.clock.phase(PLAN):
@@ -134,29 +146,73 @@ class OpRun:
         return SelfCheck.merged(checks, mend=MEND)
 
     def _run_plan(self, plan: Plan) -> None:
-        first = list(plan.cases[:FIRST_BATCH])
-        self._run_cases(first, len(plan.cases))
+        tiles = self._run_first(plan)
+        ran, rest = self.whole[: len(self.records)], self.whole[len(self.records) :]
+        room, half = len(rest), len(rest) // 2
+        self._run_cases(rest[:half], len(self.whole))
+        if (avoid := mostly_refused(self.records)) != self.avoid:
+            self.avoid = avoid
+            rest = (rest[:half] + self._unseen(self._plan(tiles)))[:room]
+            self.whole = [*ran, *rest]
+        self._run_cases(rest[half:], len(self.whole))
+
+    def _run_first(self, plan: Plan) -> tuple[int, ...]:
+        """Run the first cases, settle the others by the tiles that they show, and return those."""
+        self._run_cases(plan.cases[:FIRST_BATCH], len(plan.cases))
         tiles = self._seen_tiles()
         self.avoid = mostly_refused(self.records)
         if tiles != self.task.tiles or self.avoid:
             plan = self._plan(tiles)
-        rest = self._unseen(plan)
         room = max(0, len(plan.cases) - len(self.records))
-        half = room // 2
-        self._run_cases(rest[:half], len(plan.cases))
-        if (avoid := mostly_refused(self.records)) != self.avoid:
-            self.avoid = avoid
-            rest = rest[:half] + self._unseen(self._plan(tiles))
-        self._run_cases(rest[half:room], len(self.records) + min(room, len(rest)) - half)
+        self.whole = [*(record.case for record in self.records), *self._unseen(plan)[:room]]
+        return tiles
+
+    def _run_share(self, plan: Plan, shard: Shard) -> None:
+        """Run a shard's part of the plan, or all of it.
+
+        The first cases show which tiles the launches use, and the rest of the plan depends on
+        them: every shard runs them. What fails is explained from the outcome of every case, what is
+        refused bends the plan, configs are forced on cases chosen from all, and properties without
+        a reference are proven on cases that passed: a shard that meets such a thing in its own part
+        runs everything; where it is common to all, one of them does.
+        """
+        op = self.task.schema.op
+        self._run_first(plan)
+        owner, start = shard.owns(op), len(self.records)
+        if not self._needs_all():
+            own = [c for n, c in enumerate(self.whole) if n >= start and shard.takes(op, n)]
+            self._run_cases(own, start + len(own))
+            if owner:
+                self._run_maxima()
+            owner = True
+        if owner and self._needs_all():
+            self.known = {r.text: r for r in self.records if r.force == AS_SAID}
+            self.records, self.notes, self.cut, self.avoid = [], [], False, frozenset()
+            self._run_everything(plan)
+        else:
+            self.partial = True
+
+    def _needs_all(self) -> bool:
+        """Whether what was seen so far makes the rest depend on the outcome of every case."""
+        return (
+            self.settings.memcheck
+            or self.task.schema.reference is None
+            or any(
+                record.judgement.status in (CaseStatus.FAIL, CaseStatus.REFUSED)
+                or sum(bool(name) for name in record.observation.configs) > 1
+                for record in self.records
+            )
+        )
 
     def _unseen(self, plan: Plan) -> list[Case]:
         """Return the cases of a plan that have not run, in order."""
         done = {record.text for record in self.records}
         return [case for case in plan.cases if format_case(case) not in done]
 
-    def _run_cases(self, cases: list[Case], total: int) -> None:
+    def _run_cases(self, cases: Iterable[Case], total: int) -> None:
         def job(lane: Lane, case: Case) -> CaseRecord:
-            return run_case(self.task, case, lane, self.settings)
+            found = self.known.get(format_case(case))
+            return found or run_case(self.task, case, lane, self.settings)
 
         for record in self.crew.map(job, self._until_cut(cases)):
             self.records.append(record)
@@ -224,56 +280,37 @@ class OpRun:
                         tiles.add(value)
         return tuple(sorted(tiles))
 
-    def _report(self, plan: Plan, check: SelfCheck, started: float) -> OpReport:
-        findings = make_findings(
-            self.task, self.crew, self.settings, self.records, self.listener, self._seen_tiles()
-        )
+    def _report(self, check: SelfCheck, started: float) -> OpReport:
+        op, shard = self.task.schema.op, self.settings.shard
+        findings: tuple[Finding, ...] = ()
+        if not self.partial:
+            findings = make_findings(
+                self.task, self.crew, self.settings, self.records, self.listener, self._seen_tiles()
+            )
         benchmarks: tuple[BenchmarkVerdict, ...] = ()
-        if findings or self.settings.benchmarks:
+        left_to_others = self.partial and shard is not None and not shard.owns(op)
+        if findings or (self.settings.benchmarks and not left_to_others):
             benchmarks = run_benchmarks(self.task, self.crew, self.settings)
-        more = sum(record.force != AS_SAID for record in self.records)
-        counts = count_cases(self.records, planned=len(plan.cases) + more)
-        seen = self._launches()
-        verdict, why = op_verdict(self.records, findings, benchmarks, check)
-        if verdict is Verdict.PASS:
-            verdict, why = self._not_yet_pass(counts.ran, seen)
-        self.notes.extend(why)
-        self.notes.extend(_case_notes(self.records))
-        self.listener(Event(kind="op-end", op=self.task.schema.op, text=verdict.value))
-        return OpReport(
-            op=self.task.schema.op,
-            schema=self.task.schema.file,
-            verdict=verdict,
-            counts=counts,
-            kernels_seen=tuple(sorted(seen.items())),
-            findings=findings,
-            benchmarks=benchmarks,
-            groups=level_groups(self.records),
-            notes=tuple(dict.fromkeys(self.notes)),
-            trusted=self.task.trusted,
-            cases=tuple(dict.fromkeys(record.text for record in self.records)),
-            seconds=round(time.monotonic() - started, 3),
-        )
+        part = self._part(check)
+        report = report_of(
+            part, op=op, schema=self.task.schema.file, findings=findings, benchmarks=benchmarks,
+            trusted=self.task.trusted, seconds=round(time.monotonic() - started, 3),
+        )  # fmt: skip
+        self.listener(Event(kind="op-end", op=op, text=report.verdict.value))
+        return replace(report, part=part) if self.partial else report
 
-    def _not_yet_pass(self, ran: int, seen: Counter[str]) -> tuple[Verdict, list[str]]:
-        """A pass needs enough cases and each exact kernel id launched."""
-        if self.cut and ran < CORE_CASES:
-            return Verdict.UNDECIDED, [
-                f"only {ran} cases ran before the time was up; at least {CORE_CASES} are needed: "
-                "raise --seconds or lower --cases"
-            ]
-        silent_ones = [kernel for kernel in self.task.must_launch if not seen.get(kernel)]
-        if silent_ones:
-            return Verdict.NOT_EXERCISED, [
-                f"{kernel} was never launched by this op's cases" for kernel in silent_ones
-            ]
-        return Verdict.PASS, []
-
-    def _launches(self) -> Counter[str]:
-        seen: Counter[str] = Counter()
-        for record in self.records:
-            seen.update(launch.kernel for launch in record.observation.launches)
-        return seen
+    def _part(self, check: SelfCheck) -> OpPart:
+        texts = [format_case(case) for case in self.whole]
+        places = {text: place for place, text in enumerate(texts)}
+        forced = [record for record in self.records if record.force != AS_SAID]
+        as_said = [record for record in self.records if record.force == AS_SAID]
+        lines = [line_of(places[record.text], record) for record in as_said]
+        lines += [line_of(len(texts) + n, record) for n, record in enumerate(forced)]
+        return OpPart(
+            plan=hashlib.sha256("\n".join(texts).encode()).hexdigest(),
+            planned=len(texts) + len(forced), lines=tuple(lines), unproven=check.reasons,
+            must_launch=self.task.must_launch, notes=tuple(dict.fromkeys(self.notes)), cut=self.cut,
+        )  # fmt: skip
 
     def _undecided(self, why: str, started: float) -> OpReport:
         return OpReport(
@@ -294,11 +331,3 @@ def _ended(record: CaseRecord) -> bool:
 
 def _is_tile(value: int) -> bool:
     return 8 <= value <= 8192 and value & (value - 1) == 0
-
-
-def _case_notes(records: list[CaseRecord]) -> list[str]:
-    """Notes of the cases, each once, with the number of cases that carry it."""
-    counted: Counter[str] = Counter()
-    for record in records:
-        counted.update(set(record.judgement.notes))
-    return [f"{note} ({n} cases)" if n > 1 else note for note, n in counted.most_common(8)]

@@ -107,6 +107,10 @@ class Scope:
     """Changed files that control the gate."""
     notes: tuple[str, ...] = ()
     """What the report should mention."""
+    head_tree: Tree
+    """The files of the head."""
+    base_tree: Tree | None = None
+    """The files of the base."""
 
     def tasks(self, folder: Path) -> list[OpTask]:
         """Lay out the trees under `folder` and return one task an op.
@@ -193,7 +197,7 @@ def make_scope(request: ScopeRequest) -> Scope:
         pythonpath=request.pythonpath or config.pythonpath,
         relaxed=_relaxed(request, base, head, config, base_schemas, head_schemas),
         protected=_protected(files, config, request),
-        notes=(*changes.problems, *notes),
+        notes=(*changes.problems, *notes), head_tree=head, base_tree=base,
     )  # fmt: skip
 
 

@@ -12,24 +12,30 @@ from pathlib import Path
 from gate import __version__
 from gate.engine.device import settle_device
 from gate.engine.foremen import Outcome, share_out
+from gate.engine.kept import Kept, Store
 from gate.engine.lanes import Crew
 from gate.engine.oprun import OpRun
 from gate.engine.scope import Scope
 from gate.engine.settings import Event, Listener, RunSettings, silent
 from gate.engine.task import OpTask
-from gate.engine.verdicts import kernel_verdict
-from gate.judge.model import Verdict
+from gate.engine.verdicts import covered_verdict
 from gate.result import KernelReport, OpReport, Policy, RunInfo, RunResult, Timings
 from gate.run.pool import WorkerSettings
 from gate.schema.model import TensorArg
 
 
 def run_gate(
-    scope: Scope, settings: RunSettings, policy: Policy, listener: Listener = silent
+    scope: Scope,
+    settings: RunSettings,
+    policy: Policy,
+    listener: Listener = silent,
+    store: Store | None = None,
 ) -> RunResult:
     """Run every op that covers a changed kernel of `scope` and return what was found.
 
     No worker is started when there is nothing to run.
+
+    store  verdicts of earlier runs: an op whose verdict is there is not run again
 
     Raises
         DeviceError  `cuda` was asked for and there is none
@@ -38,9 +44,22 @@ def run_gate(
     started = time.monotonic()
     if not scope.op_schemas:
         return _result(scope, settings, policy, None, started)
+    settings = settle_device(settings)
+    kept = Kept.of(scope, settings, store)
+    try:
+        result = _run(kept.left(scope), settings, policy, listener, started)
+    finally:
+        kept.settle()
+    return kept.joined(scope, result, seconds=time.monotonic() - started)
+
+
+def _run(
+    scope: Scope, settings: RunSettings, policy: Policy, listener: Listener, started: float
+) -> RunResult:
+    if not scope.op_schemas:
+        return _result(scope, settings, policy, None, started)
     with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
         tasks = scope.tasks(open_folder(settings.trees or folder, settings))
-        settings = settle_device(settings)
         listener(Event(kind="start", text=f"{len(tasks)} ops on {settings.device}"))
         outcome = run_ops(tasks, settings, listener)
         return _result(scope, settings, policy, outcome, started)
@@ -117,6 +136,7 @@ def _result(
         timings=outcome.timings if outcome else Timings(),
         budget_cases=settings.case_budget,
         budget_seconds=settings.seconds,
+        shard=str(settings.shard or ""),
     )
     notes = list(scope.notes)
     if worker:
@@ -139,10 +159,7 @@ def _kernel_reports(
     by_op = {report.op: report for report in reports}
     made = []
     for kernel in scope.kernels:
-        covering = [by_op[op] for op in kernel.ops if op in by_op]
-        verdict = kernel_verdict(kernel.id, covering)
-        if kernel.ops and len(covering) < len(kernel.ops) and not verdict.is_defect:
-            verdict = Verdict.UNDECIDED
+        verdict = covered_verdict(kernel.id, kernel.ops, by_op)
         made.append(
             KernelReport(
                 kernel=kernel.id, file=kernel.file, line=kernel.line, reasons=kernel.reasons,

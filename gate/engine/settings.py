@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +12,29 @@ CUDA_CASES = 200
 """Cases an op by default on a GPU, where a case costs well under a millisecond once compiled."""
 CORE_CASES = 12
 """Cases that must have run before a run cut short by its budget may say `pass`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several runs that share the cases of a run between them."""
+
+    number: int
+    """Which, from 1."""
+    count: int
+    """Of how many."""
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def owns(self, op: str) -> bool:
+        """Whether this is the shard that answers for what all shards of an op see alike."""
+        start = int.from_bytes(hashlib.sha256(op.encode()).digest()[:4], "little")
+        return (start + 1 - self.number) % self.count == 0
+
+    def takes(self, op: str, position: int) -> bool:
+        """Whether this shard runs the op's case at a position of the plan; one shard does."""
+        start = int.from_bytes(hashlib.sha256(op.encode()).digest()[:4], "little")
+        return (start + position + 1 - self.number) % self.count == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +93,8 @@ class RunSettings:
     """Device checks to switch on."""
     op_cases: tuple[tuple[str, int], ...] = ()
     """(op, cases) where an op has a budget of its own."""
+    shard: Shard | None = None
+    """Run this part of every op's cases only; None: all."""
     env: tuple[tuple[str, str], ...] = ()
     """Variables for kernel workers, from the configuration."""
     force: Force = AS_SAID

@@ -1,37 +1,112 @@
-"""From cases and findings to the verdict of an op, and from ops to that of a kernel."""
+"""From cases and findings to the verdict of an op, and from ops to that of a kernel.
+
+All of it is made from the cases' lines, so that the parts of several shards, put together, give
+what one run gives.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from gate.case.model import TensorChoice
+from gate.case.model import Case, TensorChoice
+from gate.case.text import parse_case
 from gate.engine.context import CaseRecord
+from gate.engine.settings import CORE_CASES
 from gate.judge.model import BenchmarkVerdict, CaseStatus, FailureKind, Verdict
-from gate.judge.selfcheck import SelfCheck
-from gate.result import CaseCounts, Finding, LevelGroup, OpReport
+from gate.result import CaseCounts, CaseLine, Finding, LevelGroup, OpPart, OpReport
 
 _CRASHES = frozenset({FailureKind.RAISED, FailureKind.DIED, FailureKind.COMPILE, FailureKind.GRID})
 
 
+def line_of(position: int, record: CaseRecord) -> CaseLine:
+    """Return a case in a line."""
+    launches = Counter(launch.kernel for launch in record.observation.launches)
+    compared = (c.stats.compared for c in record.judgement.comparisons if c.stats)
+    return CaseLine(
+        position=position, text=record.text, status=record.judgement.status,
+        elements=sum(compared), launches=tuple(sorted(launches.items())),
+        notes=tuple(dict.fromkeys(record.judgement.notes)),
+    )  # fmt: skip
+
+
+def report_of(
+    part: OpPart,
+    *,
+    op: str,
+    schema: str,
+    findings: tuple[Finding, ...] = (),
+    benchmarks: tuple[BenchmarkVerdict, ...] = (),
+    trusted: bool = True,
+    seconds: float = 0.0,
+) -> OpReport:
+    """Return the report of an op on the cases of `part`, be it all of the plan or less."""
+    seen: Counter[str] = Counter()
+    for line in part.lines:
+        seen.update(dict(line.launches))
+    verdict, why = op_verdict(part.lines, findings, benchmarks, part.unproven)
+    if verdict is Verdict.PASS:
+        verdict, why = _not_yet_pass(part, seen)
+    notes = (*part.notes, *why, *_case_notes(part.lines))
+    return OpReport(
+        op=op, schema=schema, verdict=verdict,
+        counts=count_cases(part.lines, planned=part.planned),
+        kernels_seen=tuple(sorted(seen.items())), findings=findings, benchmarks=benchmarks,
+        groups=level_groups(part.lines), notes=tuple(dict.fromkeys(notes)), trusted=trusted,
+        cases=tuple(dict.fromkeys(line.text for line in part.lines)), seconds=seconds,
+    )  # fmt: skip
+
+
+def _not_yet_pass(part: OpPart, seen: Mapping[str, int]) -> tuple[Verdict, list[str]]:
+    """A pass needs enough cases and each exact kernel id launched."""
+    ran = len(part.lines)
+    if part.cut and ran < CORE_CASES:
+        return Verdict.UNDECIDED, [
+            f"only {ran} cases ran before the time was up; at least {CORE_CASES} are needed: "
+            "raise --seconds or lower --cases"
+        ]
+    silent_ones = [kernel for kernel in part.must_launch if not seen.get(kernel)]
+    if silent_ones:
+        return Verdict.NOT_EXERCISED, [
+            f"{kernel} was never launched by this op's cases" for kernel in silent_ones
+        ]
+    return Verdict.PASS, []
+
+
+def _case_notes(lines: Iterable[CaseLine]) -> list[str]:
+    """Notes of the cases, each once, with the number of cases that carry it."""
+    counted: Counter[str] = Counter()
+    for line in lines:
+        counted.update(line.notes)
+    return [f"{note} ({n} cases)" if n > 1 else note for note, n in counted.most_common(8)]
+
+
 def op_verdict(
-    records: Sequence[CaseRecord],
+    lines: Sequence[CaseLine],
     findings: Sequence[Finding],
     benchmarks: Sequence[BenchmarkVerdict],
-    check: SelfCheck,
+    unproven: Sequence[str] = (),
 ) -> tuple[Verdict, list[str]]:
-    """Return the verdict of an op and the notes that explain one that is not a defect or pass."""
-    if check.reasons:
-        return Verdict.UNDECIDED, [f"self-check: {reason}" for reason in check.reasons]
+    """Return the verdict of an op and the notes that explain one that is not a defect or pass.
+
+    unproven  why the schema could not prove itself; it then decides nothing
+    """
+    if unproven:
+        return Verdict.UNDECIDED, [f"self-check: {reason}" for reason in unproven]
     if findings:
         return defect_verdict(findings, benchmarks), []
-    statuses = Counter(record.judgement.status for record in records)
-    if not records:
+    statuses = Counter(line.status for line in lines)
+    if not lines:
         return Verdict.UNDECIDED, ["no case ran"]
+    if statuses[CaseStatus.FAIL]:
+        return Verdict.UNDECIDED, [
+            f"{statuses[CaseStatus.FAIL]} of {len(lines)} cases failed, and it is for another "
+            "shard to say how: merge the results"
+        ]
     unjudged = statuses[CaseStatus.UNDECIDED]
     if unjudged:
         return Verdict.UNDECIDED, [
-            f"{unjudged} of {len(records)} cases could not be judged, so not every output was "
+            f"{unjudged} of {len(lines)} cases could not be judged, so not every output was "
             "explained; the notes say why"
         ]
     if CaseStatus.PASS in statuses:
@@ -83,14 +158,23 @@ def kernel_verdict(kernel: str, reports: Sequence[OpReport]) -> Verdict:
     return Verdict.PASS
 
 
-def count_cases(records: Iterable[CaseRecord], *, planned: int) -> CaseCounts:
+def covered_verdict(kernel: str, ops: Sequence[str], by_op: Mapping[str, OpReport]) -> Verdict:
+    """Return the verdict of a kernel; an op that covers it and has no report leaves it open."""
+    covering = [by_op[op] for op in ops if op in by_op]
+    verdict = kernel_verdict(kernel, covering)
+    if ops and len(covering) < len(ops) and not verdict.is_defect:
+        return Verdict.UNDECIDED
+    return verdict
+
+
+def count_cases(lines: Iterable[CaseLine], *, planned: int) -> CaseCounts:
     """Count cases by what they came to."""
     tally = dict.fromkeys(CaseStatus, 0)
     elements = ran = 0
-    for record in records:
+    for line in lines:
         ran += 1
-        tally[record.judgement.status] += 1
-        elements += sum(c.stats.compared for c in record.judgement.comparisons if c.stats)
+        tally[line.status] += 1
+        elements += line.elements
     return CaseCounts(
         planned=planned, ran=ran, elements=elements,
         passed=tally[CaseStatus.PASS], failed=tally[CaseStatus.FAIL],
@@ -99,18 +183,19 @@ def count_cases(records: Iterable[CaseRecord], *, planned: int) -> CaseCounts:
     )  # fmt: skip
 
 
-def level_groups(records: Sequence[CaseRecord]) -> tuple[LevelGroup, ...]:
+def level_groups(lines: Sequence[CaseLine]) -> tuple[LevelGroup, ...]:
     """Group cases by dtype, by layout and by fill; a case is in one group of each factor."""
-    factors: tuple[tuple[str, Callable[[CaseRecord], str]], ...] = (
+    factors: tuple[tuple[str, Callable[[Case], str]], ...] = (
         ("dtype", _dtype_level),
         ("layout", _layout_level),
         ("fill", _fill_level),
     )
+    cases = [parse_case(line.text) for line in lines]
     groups = []
     for factor, level in factors:
-        held: dict[str, list[CaseRecord]] = {}
-        for record in records:
-            held.setdefault(level(record), []).append(record)
+        held: dict[str, list[CaseLine]] = {}
+        for case, line in zip(cases, lines, strict=True):
+            held.setdefault(level(case), []).append(line)
         groups += [
             LevelGroup(name=f"{factor} {name}", counts=count_cases(some, planned=len(some)))
             for name, some in sorted(held.items())
@@ -119,16 +204,16 @@ def level_groups(records: Sequence[CaseRecord]) -> tuple[LevelGroup, ...]:
     return tuple(groups)
 
 
-def _dtype_level(record: CaseRecord) -> str:
-    return "+".join(dict.fromkeys(name for _, name in record.case.dtypes))
+def _dtype_level(case: Case) -> str:
+    return "+".join(dict.fromkeys(name for _, name in case.dtypes))
 
 
-def _tensors(record: CaseRecord) -> list[TensorChoice]:
-    return [choice for _, choice in record.case.args if isinstance(choice, TensorChoice)]
+def _tensors(case: Case) -> list[TensorChoice]:
+    return [choice for _, choice in case.args if isinstance(choice, TensorChoice)]
 
 
-def _layout_level(record: CaseRecord) -> str:
-    odd = {c.layout.split("(")[0] for c in _tensors(record)} - {"contiguous"}
+def _layout_level(case: Case) -> str:
+    odd = {c.layout.split("(")[0] for c in _tensors(case)} - {"contiguous"}
     match len(odd):
         case 0:
             return "contiguous"
@@ -138,6 +223,6 @@ def _layout_level(record: CaseRecord) -> str:
             return "several at once"
 
 
-def _fill_level(record: CaseRecord) -> str:
-    special = {c.fill.split("(")[0] for c in _tensors(record)} - {"normal"}
+def _fill_level(case: Case) -> str:
+    special = {c.fill.split("(")[0] for c in _tensors(case)} - {"normal"}
     return special.pop() if len(special) == 1 else ("several" if special else "normal")

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from gate.case.model import Case
-from gate.engine.context import CaseRecord
 from gate.engine.verdicts import count_cases, defect_verdict, kernel_verdict, op_verdict
 from gate.judge.model import (
     BenchmarkVerdict,
-    CaseJudgement,
     CaseStatus,
     FailureKind,
     Verdict,
 )
-from gate.judge.selfcheck import SelfCheck
-from gate.result import Finding, OpReport
-from gate.run.protocol import Observation, Outcome
-
-PROVEN = SelfCheck()
+from gate.result import CaseLine, Finding, OpReport
 
 
-def record(status: CaseStatus) -> CaseRecord:
-    return CaseRecord(
-        case=Case(op="f"), text="f[-; -; -; seed=000000]",
-        observation=Observation(outcome=Outcome.RETURNED), judgement=CaseJudgement(status=status),
-    )  # fmt: skip
+def line(status: CaseStatus) -> CaseLine:
+    return CaseLine(position=0, text="f[-; -; -; seed=000000]", status=status)
 
 
 def finding(kind: FailureKind, confirmed: int = 2) -> Finding:
@@ -55,13 +45,13 @@ def report(verdict: Verdict, launches: int) -> OpReport:
     ],
 )
 def test_an_op_passes_only_when_every_output_was_explained(statuses, verdict):
-    found, why = op_verdict([record(status) for status in statuses], [], [], PROVEN)
+    found, why = op_verdict([line(status) for status in statuses], [], [])
     assert found is verdict
     assert (found is Verdict.PASS) == (not why)
 
 
 def test_a_schema_that_is_not_proven_decides_nothing():
-    found, why = op_verdict([record(CaseStatus.PASS)], [], [], SelfCheck.failed("it is not"))
+    found, why = op_verdict([line(CaseStatus.PASS)], [], [], ["it is not"])
     assert found is Verdict.UNDECIDED
     assert why == ["self-check: it is not"]
 
