@@ -35,6 +35,7 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "report": ("report_command", "make reports again from a result.json"),
         "schema": ("schema_command", "check or show op schemas"),
         "plan": ("plan_command", "print the cases of an op schema without running them"),
+        "calibrate": ("calibrate_command", "measure a correct kernel and write its tolerance"),
         "study": ("study_command", "measure the gate on its corpus"),
         "doctor": ("doctor_command", "say what this machine has, and what is missing"),
         "demo": ("demo_command", "gate a made-up pull request that is wrong for 513 tokens"),

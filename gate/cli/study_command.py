@@ -23,6 +23,7 @@ from gate.study.strategies import (
     strategy_table,
     write_study,
 )
+from gate.study.tolerance import run_tolerance, tolerance_table, write_tolerance
 from gate.study.verdicts import STUDY_CASES, run_verdicts, seeds_table, write_rows
 
 
@@ -70,6 +71,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     _add_strategies(studies)
     _add_mutants(studies)
     _add_diagnosis(studies)
+    _add_tolerance(studies)
 
 
 def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -184,6 +186,52 @@ def _add_diagnosis(studies: argparse._SubParsersAction[argparse.ArgumentParser])
         "--out", type=Path, metavar="FILE", help="write findings and known cases as JSON too"
     )
     parser.set_defaults(command=diagnosis_command)
+
+
+def _add_tolerance(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = studies.add_parser(
+        "tolerance", help="how much of its allowance every correct kernel of the corpus takes",
+        allow_abbrev=False,
+    )  # fmt: skip
+    parser.add_argument(
+        "--corpus", type=Path, default=None, metavar="DIR", help="the corpus (default: ours)"
+    )
+    parser.add_argument(
+        "--device", default="auto", metavar="DEVICE", help=f"{', '.join(DEVICES)} (default: auto)"
+    )
+    parser.add_argument(
+        "--seeds", type=positive, default=5, metavar="N", help="seeds 0 to N-1 (default: 5)"
+    )
+    parser.add_argument(
+        "--cases", type=positive, default=STUDY_CASES, metavar="N",
+        help=f"cases an op and seed (default: {STUDY_CASES})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: by cores)"
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
+    )
+    parser.add_argument(
+        "--part", choices=PARTS, default="all",
+        help="the paper's controls, the field's, or all (default: all)",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write every share as JSON too")
+    parser.set_defaults(command=tolerance_command)
+
+
+def tolerance_command(options: argparse.Namespace) -> int:
+    """Run the tolerance study; 1 when a correct kernel does not pass."""
+    settings = RunSettings(device=options.device, cases=options.cases, jobs=options.jobs)
+    with console_listener(sys.stderr) as listener:
+        study = run_tolerance(
+            options.corpus, settings, seeds=options.seeds, only=tuple(options.only),
+            part=options.part, listener=listener,
+        )  # fmt: skip
+    print(tolerance_table(study))
+    if options.out:
+        write_tolerance(study, options.out)
+    return 1 if study.alarms else 0
 
 
 def diagnosis_command(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import numpy as np
@@ -17,12 +17,12 @@ from gate.dtypes import DTYPES, F64, Array, to_float64
 from gate.judge.context import Context
 from gate.judge.evidence import Evidence, Mask
 from gate.judge.jumps import flips
-from gate.judge.model import Comparison, ErrorStats, FailureKind
+from gate.judge.model import Comparison, ErrorStats, FailureKind, Margin
 from gate.judge.nonfinite import Apart, apart, forgive
 from gate.judge.oracle import Witness
 from gate.judge.pairing import by_mean, differs, exact, picks
 from gate.judge.stats import error_stats
-from gate.judge.tolerance import Rule, explain, make_rule, roundoff
+from gate.judge.tolerance import Explained, Rule, explain, make_rule, roundoff
 from gate.schema.expr import evaluate
 from gate.schema.model import CompareKind, Return, TensorArg
 
@@ -86,6 +86,8 @@ class Compared:
     """What rounding can do, for the search for causes."""
     rule: Rule | None = None
     """The tolerance that was used."""
+    margin: Margin | None = None
+    """What it took of its tolerance, where it has one."""
     finite: Mask | None = field(default=None)
     """Where `evidence` has its elements."""
 
@@ -139,7 +141,7 @@ def _by_value(subject: Subject, ctx: Context, method: Method) -> Compared:
     evidence = _evidence(subject, found.values, ref, mask, order, ctx)
     tolerance = (isinstance(subject.item, Return) and subject.item.tolerance) or None
     rule = make_rule(tolerance or ctx.schema.tolerance, ctx.working, subject.dtype)
-    wrong, allowed = np.array(found.wrong & live), np.zeros(out.shape)
+    wrong, allowed, margin = np.array(found.wrong & live), np.zeros(out.shape), None
     if method is Method.GRID and rule.atol is None:
         flipped = flips(evidence, roundoff(rule.working))
         wrong[mask], words = flipped.wrong, flipped.rule
@@ -148,7 +150,22 @@ def _by_value(subject: Subject, ctx: Context, method: Method) -> Compared:
         explained = explain(evidence, rule)
         wrong[mask], words = explained.wrong, explained.rule
         allowed[mask] = explained.allowed
-    return _value_result(subject, found, (out, ref, live), wrong, allowed, words, evidence, rule)
+        margin = _margin(subject.name, evidence, rule, explained)
+    result = _value_result(subject, found, (out, ref, live), wrong, allowed, words, evidence, rule)
+    return replace(result, margin=margin)
+
+
+def _margin(name: str, evidence: Evidence, rule: Rule, explained: Explained) -> Margin:
+    """Return how much of its allowance an output took."""
+    error = np.abs(evidence.out - evidence.ref)
+    beyond = error if rule.atol is not None else evidence.excess()
+    over = beyond > 0
+    with np.errstate(divide="ignore", over="ignore"):
+        shares = beyond[over] / explained.allowed[over]
+    return Margin(
+        output=name, working=rule.working, term=explained.term,
+        share=float(shares.max(initial=0.0)), error=float(error.max(initial=0.0)),
+    )  # fmt: skip
 
 
 def _value_result(

@@ -124,6 +124,7 @@ def _judge_returned(
         failures=failures if status is CaseStatus.FAIL else (),
         comparisons=outputs.comparisons,
         notes=outputs.notes,
+        margins=outputs.margins,
     )
 
 

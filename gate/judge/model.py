@@ -200,6 +200,23 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Margin:
+    """How much of its allowance one right or wrong output took."""
+
+    output: str
+    """Name of the return or arg."""
+    working: str
+    """The case's working dtype."""
+    term: str
+    """What explained it, or came nearest: `one ulp`, `native`, `float32`, `envelope`, `noise`,
+    `second order`, `long sums`, `cancelled`, `chance`, `jumps`, `declared`."""
+    share: float
+    """Largest (error beyond one ulp) / allowed over the elements; inf where nothing is allowed."""
+    error: float
+    """Largest absolute error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseJudgement:
     """What one case came to, and why."""
 
@@ -211,6 +228,8 @@ class CaseJudgement:
     """Every output that was compared."""
     notes: tuple[str, ...] = ()
     """Swallowed NaN, refusal text, why undecided."""
+    margins: tuple[Margin, ...] = ()
+    """What every output that was judged by a tolerance took of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from gate.judge.form import (
     missing,
 )
 from gate.judge.imprecise import Named, name_error
-from gate.judge.model import Comparison, Failure, FailureKind
+from gate.judge.model import Comparison, Failure, FailureKind, Margin
 from gate.judge.oracle import judged
 from gate.judge.pattern import find_pattern
 from gate.judge.unwritten import never_stored
@@ -47,6 +47,8 @@ class OutputsJudgement:
     """Elements that were judged."""
     undecided: bool = False
     """Whether some output could not be judged."""
+    margins: tuple[Margin, ...] = ()
+    """What the outputs took of their tolerance."""
 
 
 @dataclass(slots=True)
@@ -63,12 +65,15 @@ class _Tally:
     """Elements judged."""
     undecided: bool = False
     """Whether some output could not be judged."""
+    margins: list[Margin] = field(default_factory=list)
+    """What they took of their tolerance."""
 
     def result(self) -> OutputsJudgement:
         """Return what was gathered."""
         return OutputsJudgement(
             failures=tuple(self.failures), comparisons=tuple(self.comparisons),
             notes=tuple(dict.fromkeys(self.notes)), judged=self.judged, undecided=self.undecided,
+            margins=tuple(self.margins),
         )  # fmt: skip
 
 
@@ -205,6 +210,8 @@ def _judge_values(
     compared = compare(subject, ctx)
     tally.judged += compared.judged
     tally.notes.extend(compared.notes)
+    if compared.margin is not None:
+        tally.margins.append(compared.margin)
     if compared.kind is None:
         tally.comparisons.append(compared.comparison)
         return

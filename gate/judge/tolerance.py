@@ -38,6 +38,7 @@ What `tolerance:` declares changes this so:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,6 +118,8 @@ class Explained:
     """The allowed error, beyond one ulp for the envelope."""
     rule: str
     """Which rule decided."""
+    term: str = ""
+    """The term that explained it, or that was the last to be tried."""
 
 
 def working_dtype(bound: BoundCase) -> str:
@@ -186,7 +189,7 @@ def _declared(evidence: Evidence, atol: float, rtol: float) -> Explained:
     rounded = to_float64(encode(evidence.ref, evidence.dtype))
     error = np.minimum(np.abs(evidence.out - evidence.ref), np.abs(evidence.out - rounded))
     words = f"declared rtol {rtol:g}, atol {atol:g}"
-    return Explained(wrong=error > allowed, allowed=allowed, rule=words)
+    return Explained(wrong=error > allowed, allowed=allowed, rule=words, term="declared")
 
 
 def _by_torch(evidence: Evidence, rule: Rule, x: F64) -> Explained:
@@ -203,7 +206,8 @@ def _by_torch(evidence: Evidence, rule: Rule, x: F64) -> Explained:
         crowded = error is not None and overcrowded(x, error)
         if bool((x <= size).all()) and not crowded:
             allowed = np.full_like(x, size)
-            return Explained(wrong=np.zeros(x.shape, bool), allowed=allowed, rule=name)
+            term = name.removesuffix(" error") if bool((x > 0).any()) else "one ulp"
+            return Explained(wrong=np.zeros(x.shape, bool), allowed=allowed, rule=name, term=term)
         if not crowded:
             bound = max(bound, size)
     return Explained(wrong=x > bound, allowed=np.full_like(x, bound), rule="")
@@ -214,17 +218,20 @@ def _by_envelope(evidence: Evidence, rule: Rule, x: F64, by_torch: F64) -> Expla
     floor = FLOOR * evidence.peak
     base = np.maximum(by_torch, rule.factor * NOISE64 * min(SATURATED, evidence.reach))
     allowed = np.maximum(rule.factor * ENVELOPE * (np.maximum(s, rms(s)) + floor), base)
-    for more in (_noise, _second_order, _long_sums, _cancelled, _chance):
+    term = "envelope" if bool((x > 0).any()) else "one ulp"
+    for words, more in _MORE:
         if (x > allowed).any():
             allowed = np.maximum(allowed, rule.factor * more(evidence, rule, x, allowed))
+            term = words
     wrong = x > allowed
     name = "rounding envelope (TF32)" if rule.tf32 else "rounding envelope"
     if not wrong.any():
         base = np.maximum(base, rule.factor * ENVELOPE * floor)
         hidden = hidden_by_jumps(evidence, rule.roundoff, x, s, base, rule.factor * ENVELOPE)
         if hidden is not None:
-            return Explained(wrong=hidden.wrong, allowed=hidden.allowed, rule=f"{name}, at jumps")
-    return Explained(wrong=wrong, allowed=allowed, rule=name)
+            words = f"{name}, at jumps"
+            return Explained(wrong=hidden.wrong, allowed=hidden.allowed, rule=words, term="jumps")
+    return Explained(wrong=wrong, allowed=allowed, rule=name, term=term)
 
 
 def _noise(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
@@ -283,6 +290,13 @@ def _chance(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
     if evidence.ref.size > FEW or bool((x > np.maximum(allowed, past)).any()):
         return np.zeros_like(x)
     return np.full_like(x, NATIVE * evidence.nearby_error())
+
+
+_MORE: tuple[tuple[str, Callable[[Evidence, Rule, F64, F64], F64]], ...] = (
+    ("noise", _noise), ("second order", _second_order), ("long sums", _long_sums),
+    ("cancelled", _cancelled), ("chance", _chance),
+)  # fmt: skip
+"""Terms that are looked at only when a case would fail without them, by name."""
 
 
 def spread_or_roundoff(evidence: Evidence, u: float) -> F64:

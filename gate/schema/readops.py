@@ -187,7 +187,7 @@ def _nullable(reader: Reader, node: YNode, path: str) -> Expr | None:
 
 # --- tolerance ----------------------------------------------------------------------------------
 
-_FORMS = ("rtol", "atol", "why")
+_FORMS = ("factor", "rtol", "atol", "why")
 
 
 def _tolerance(reader: Reader, node: YNode | None, path: str) -> Tolerance | None:
@@ -203,7 +203,7 @@ def _tolerance(reader: Reader, node: YNode | None, path: str) -> Tolerance | Non
             reader.bad(
                 line, f"{path}.{key}",
                 f"{key} is not a float dtype{did_you_mean(key, [*floats, *_FORMS])}; keys are the "
-                "working dtypes, or rtol, atol and why",
+                "working dtypes, or factor, rtol, atol and why",
             )  # fmt: skip
             continue
         one = _dtype_tolerance(reader, value, f"{path}.{key}")
@@ -217,20 +217,32 @@ def _dtype_tolerance(reader: Reader, node: YNode, path: str) -> DtypeTolerance |
         reader.keys(node, path, _FORMS)
         rtol = _bound(reader, node.get("rtol"), f"{path}.rtol")
         atol = _bound(reader, node.get("atol"), f"{path}.atol")
-        why = node.get("why")
-        if rtol is None and atol is None:
-            reader.bad(node.line, path, "`rtol` or `atol` is expected")
-            return None
+        why, factor = node.get("why"), node.get("factor")
         words = reader.text(why, f"{path}.why") if why is not None else ""
+        if factor is not None and (rtol is not None or atol is not None):
+            reader.bad(node.line, path, "`factor` and `rtol` or `atol` exclude each other")
+            return None
+        if factor is not None:
+            times = _bound(reader, factor, f"{path}.factor")
+            return None if times is None else _times(reader, factor.line, path, times, words)
+        if rtol is None and atol is None:
+            reader.bad(node.line, path, "`rtol`, `atol` or `factor` is expected")
+            return None
         return DtypeTolerance(rtol=rtol, atol=atol, why=words)
     value = node.value if isinstance(node, YScalar) else None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if not 0 < value < 1e6:
-            reader.bad(node.line, path, f"a factor of {value} is not between 0 and 1e6")
-            return None
-        return DtypeTolerance(factor=float(value))
+        return _times(reader, node.line, path, value)
     word = reader.word(node, path, ("tf32", "native"))
     return DtypeTolerance(tf32=word == "tf32", native=word == "native") if word else None
+
+
+def _times(
+    reader: Reader, line: int, path: str, value: float, why: str = ""
+) -> DtypeTolerance | None:
+    if not 0 < value < 1e6:
+        reader.bad(line, path, f"a factor of {value} is not between 0 and 1e6")
+        return None
+    return DtypeTolerance(factor=float(value), why=why)
 
 
 def _bound(reader: Reader, node: YNode | None, path: str) -> float | None:

@@ -241,7 +241,8 @@ def _one(one: DtypeTolerance | None) -> str:
     if one is None:
         return "the rounding envelope"
     if one.factor is not None:
-        return f"the rounding envelope times {one.factor:g}"
+        source = f" ({one.why})" if one.why else ""
+        return f"the rounding envelope times {one.factor:g}{source}"
     if one.tf32:
         return "tf32 (float32 dots may round operands to TF32)"
     if one.native:
