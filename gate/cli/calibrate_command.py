@@ -16,7 +16,7 @@ from gate.engine.scope import Scope, make_scope
 from gate.engine.session import open_folder, worker_settings
 from gate.engine.settings import RunSettings
 from gate.errors import ExitCode, UsageError, did_you_mean
-from gate.run.protocol import WorkerInfo
+from gate.run.serving import WorkerInfo
 from gate.schema.model import OpSchema
 from gate.schema.retolerate import Figure, with_tolerance
 

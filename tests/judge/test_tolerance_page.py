@@ -1,0 +1,33 @@
+"""docs/tolerance.md names the constants that the code has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gate.engine import oracle
+from gate.judge import evidence, tolerance
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/tolerance.md").read_text(encoding="utf-8")
+ROW = re.compile(r"`([A-Z][A-Z0-9_]+)` (?:\| |= )([0-9.^-]+)")
+WANTED = {
+    "ENVELOPE", "NATIVE", "NATIVE_DECLARED", "SPREAD_COPIES", "FLOOR", "LOST_DIGITS",
+    "TF32_ROUNDOFF", "COARSEST", "NOISE", "NOISE64", "STEEP", "SUM_STEP", "CANCELLED",
+}  # fmt: skip
+
+
+def number(text: str) -> float:
+    base, _, power = text.partition("^")
+    return float(base) ** float(power) if power else float(base)
+
+
+def test_the_page_names_every_constant_of_the_rule() -> None:
+    assert {name for name, _ in ROW.findall(PAGE)} == WANTED
+
+
+@pytest.mark.parametrize(("name", "value"), ROW.findall(PAGE))
+def test_a_constant_on_the_page_is_the_code_s(name: str, value: str) -> None:
+    homes = [module for module in (tolerance, evidence, oracle) if hasattr(module, name)]
+    assert homes and getattr(homes[0], name) == number(value)
