@@ -189,7 +189,7 @@ find_gpu() {
       KG_DEVICE=cuda
       return 0
     fi
-    tries+="docker run ${gpu_flags[*]}: exit $status: $(printf '%s' "$said" | tail -n 2 | tr '\r\n' '  ')"$'\n'
+    tries+="docker run ${gpu_flags[*]}: exit $status: $(printf '%s' "$said" | sed '/^ *$/d; /docker run --help/d' | tail -n 2 | tr '\r\n' '  ')"$'\n'
   done
   gpu_flags=()
   if [ "$KG_DEVICE" = cuda ]; then

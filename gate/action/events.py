@@ -114,7 +114,13 @@ def _merge_group(payload: Mapping[str, Any]) -> EventFacts:
 
 
 def _push(payload: Mapping[str, Any]) -> EventFacts:
-    """`before` is all zeros for a new branch; a copied pull request is compared with its base."""
+    """`before` is all zeros for a new branch, `after` for one that is gone; a copied pull request
+    is compared with its base."""
+    if _ZERO.fullmatch(str(payload.get("after", ""))):
+        raise UsageError(
+            "the push deletes its branch or tag: no commit is left to check; let the workflow "
+            "skip such events with `if: ${{ !github.event.deleted }}`"
+        )
     copied = _COPIED.fullmatch(str(payload.get("ref", "")))
     before = _sha(payload.get("before"))
     bases = (before,) if before and not _ZERO.fullmatch(before) and not copied else ()

@@ -10,8 +10,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from action_repo import ROOT, WRONG, Checkout, make_checkout
+from action_repo import ROOT, SCHEMA, SOFTMAX, WRONG, Checkout, make_checkout
 from fake_github import fake_github
+
+from gate.report.jsonfile import dumps, loads
+from gate.result import RunInfo, RunResult
 
 IMAGE = os.environ.get("KG_TEST_IMAGE", "")
 pytestmark = [
@@ -19,6 +22,9 @@ pytestmark = [
     pytest.mark.triton,
     pytest.mark.skipif(not IMAGE, reason="KG_TEST_IMAGE names no image"),
 ]
+
+
+INFO = RunInfo(tool="0.1.0", seed=1, device="", head="a" * 40)
 
 
 @pytest.fixture
@@ -92,50 +98,76 @@ def test_the_step_that_comments_runs_in_the_image_too(checkout: Checkout) -> Non
     assert "the reason" in comment["body"]
 
 
-PROBE = r"""
-import os, socket
-assert os.getuid() == 10001
-assert not os.path.exists("/var/run/docker.sock")
-assert not [name for name in os.environ if "TOKEN" in name or "ACTIONS" in name]
-for place in ("/repo.git", "/objects", "/opt", "/"):
-    try:
-        open(os.path.join(place, "x"), "w")
-    except OSError:
-        continue
-    raise SystemExit(f"{place} can be written")
-for address in (("169.254.169.254", 80), ("127.0.0.1", 22), ("1.1.1.1", 53)):
-    try:
-        socket.create_connection(address, 2)
-    except OSError:
-        continue
-    raise SystemExit(f"{address} can be reached")
-caps = [line.split()[1] for line in open("/proc/self/status") if line.startswith("Cap")]
-assert set(caps) == {"0" * 16}, caps
-assert "NoNewPrivs:\t1" in open("/proc/self/status").read()
-"""
-
-
-def test_nothing_leaves_the_sandbox(checkout: Checkout) -> None:
-    """The sandbox's own flags, as the script gives them, around a probe instead of the gate."""
-    programs = checkout.folder / "bin"
-    programs.mkdir()
-    real = subprocess.run(
-        ["bash", "-c", "command -v docker"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    (programs / "probe.py").write_text(PROBE)
-    (programs / "docker").write_text(
-        '#!/usr/bin/env bash\nwords=("$@")\n'
-        'if [[ "$*" == *"gate.action run" ]]; then\n'
-        '  words=("${@:1:$#-5}" python3 -P -c "$(cat "${0%/*}/probe.py")")\nfi\n'
-        f'exec {real} "${{words[@]}}"\n'
-    )
-    (programs / "docker").chmod(0o755)
-    more = environment(
-        checkout, KG_RUNTIME="docker", KG_IMAGE=IMAGE, KG_DEVICE="interpreter",
-        KG_TOKEN="s3cret", ACTIONS_RUNTIME_TOKEN="s3cret",
+def step(checkout: Checkout, **more: str) -> subprocess.CompletedProcess[str]:
+    given = {
+        "KG_RUNTIME": "docker", "KG_IMAGE": IMAGE, "KG_DEVICE": "interpreter",
+        "KG_CASES_PER_KERNEL": "12", **more,
+    }  # fmt: skip
+    return subprocess.run(
+        [str(ROOT / "gate/action/run.sh")], env=environment(checkout, **given),
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
-    more["PATH"] = f"{programs}:{os.environ['PATH']}"
-    done = subprocess.run(
-        [str(ROOT / "gate/action/run.sh")], env=more, capture_output=True, text=True, check=False
+
+
+def test_what_the_base_requires_is_there_for_kernels_and_what_the_change_does_is_not(
+    tmp_path: Path,
+) -> None:
+    uses = "import einops\n" + SOFTMAX
+    made = make_checkout(
+        tmp_path,
+        {"ops/softmax.py": uses.replace("tl.exp(x", "tl.exp(1.0 * x"), "needs.txt": "no such\n"},
+        base={"ops/softmax.py": uses, "ops/softmax.op.yaml": SCHEMA, "needs.txt": "einops\n"},
     )
+    done = step(made, KG_REQUIREMENTS="needs.txt")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert made.outputs()["verdict"] == "pass"
+    assert "needs.txt" in (made.workspace / "kernel-gate-report" / "comment.md").read_text()
+    assert list(made.folder.glob("kernel-gate.*")) == []
+
+
+def test_a_result_that_was_handed_over_is_read_in_the_image(checkout: Checkout) -> None:
+    folder = checkout.workspace / "kernel-gate-report"
+    folder.mkdir()
+    (folder / "result.json").write_text(dumps(RunResult(info=INFO, interrupted=True)))
+    done = step(checkout, KG_MODE="report", GITHUB_EVENT_NAME="workflow_run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert checkout.outputs()["verdict"] == "error"
+
+
+def test_the_container_action_blocks_with_the_kernels_as_another_user(checkout: Checkout) -> None:
+    given = checkout.environment(
+        KG_DEVICE="interpreter", KG_CASES_PER_KERNEL="12", KG_COMMENT="off", KG_TOKEN="s3cret",
+        ACTIONS_RUNTIME_TOKEN="s3cret",
+    )  # fmt: skip
+    words = ["docker", "run", "--rm", "--network", "none", "-v", f"{checkout.folder}:/github"]
+    for name, value in given.items():
+        if name.startswith(("KG_", "GITHUB_", "ACTIONS_")) and name != "KG_PYTHON":
+            words += ["-e", f"{name}={value.replace(str(checkout.folder), '/github')}"]
+    script = "/opt/kernel-gate/gate/action/container.sh"
+    done = subprocess.run(
+        [*words, "--entrypoint", script, IMAGE], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert checkout.outputs()["verdict"] == "fail"
+    report = checkout.workspace / "kernel-gate-report"
+    owner = checkout.workspace.stat().st_uid
+    assert {path.stat().st_uid for path in report.iterdir()} == {owner}
+    fences = dict(loads((report / "result.json").read_bytes()).info.fences)
+    assert fences["unprivileged user"] and fences["no capabilities"] and fences["network"]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("list", "--base", "HEAD^1"), "softmax_kernel"),
+        (("doctor",), "torch"),
+        (("study", "--help"), "verdicts"),
+    ],
+)
+def test_on_a_laptop_the_other_commands_work(
+    checkout: Checkout, words: tuple[str, ...], shown: str
+) -> None:
+    run = ["docker", "run", "--rm", "--network", "none", "-v", f"{checkout.workspace}:/work", IMAGE]
+    done = subprocess.run([*run, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert shown in done.stdout

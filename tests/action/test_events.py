@@ -49,6 +49,11 @@ def test_a_new_branch_has_nothing_before() -> None:
     assert understand("push", payload).bases == ()
 
 
+def test_a_push_that_deletes_its_branch_has_nothing_to_check() -> None:
+    with pytest.raises(UsageError, match="deletes its branch"):
+        understand("push", {"ref": "refs/heads/x", "before": A, "after": "0" * 40})
+
+
 def test_a_copied_pull_request_is_compared_with_the_default_branch() -> None:
     payload = {"ref": "refs/heads/pull-request/31", "before": A, "after": B, **REPOSITORY}
     facts = understand("push", payload)
