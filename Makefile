@@ -18,7 +18,8 @@ export OMP_NUM_THREADS ?= 1
 # What the linters of others look at.
 ACTIONS := action.yml docker/action.yml
 WORKFLOWS := $(wildcard .github/workflows/*.yml examples/workflows/*.yml)
-SCRIPTS := .ci/run $(wildcard .github/*.sh) $(wildcard gate/action/*.sh tests/action/*.sh)
+# The libraries among the scripts are read where they are sourced.
+SCRIPTS := .ci/run $(filter-out %/lib.sh %/docker.sh,$(wildcard .github/*.sh gate/action/*.sh tests/action/*.sh))
 
 .PHONY: help demo test test-action lint lint-action clean
 

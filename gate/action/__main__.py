@@ -1,6 +1,7 @@
 """`python -m gate.action VERB`: what the steps of action.yml call.
 
-    run           gate the change (`mode: run`), or read what another run handed over
+    run           gate the change (`mode: run`), join shards (`mode: merge`), or read what another
+                  run handed over (`mode: report`)
     report        write the sticky comment; always ends with 0
     prepare       write what a sandbox is made of, as the trusted commit says, into KG_PREPARED
     check         validate the inputs
@@ -21,6 +22,7 @@ from gate.action.events import read_event
 from gate.action.gating import (
     Place,
     gate_change,
+    merge_shards,
     outputs_of,
     place_of,
     prepare,
@@ -62,14 +64,15 @@ def main(words: list[str], environment: Mapping[str, str]) -> int:
 
 
 def run(inputs: ActionInputs, environment: Mapping[str, str]) -> int:
-    """Gate the change; in `mode: report`, read another run's result."""
+    """Gate the change, or join the shards that did; in `mode: report`, read another run's result."""
     place = place_of(inputs, environment)
     if inputs.mode == "report":
         result = read_result(place.report_dir)
         write_outputs(outputs_of(result, inputs), environment)
         _to(environment, "GITHUB_STEP_SUMMARY", summary(result))
         return int(ExitCode.OK)
-    result = gate_change(inputs, place, _listen)
+    merging = inputs.mode == "merge"
+    result = merge_shards(place) if merging else gate_change(inputs, place, _listen)
     say(log_guarded(render_console(result)))
     write_outputs(outputs_of(result, inputs), environment)
     _to(environment, "GITHUB_STEP_SUMMARY", summary(result))
@@ -94,6 +97,9 @@ def _report(inputs: ActionInputs, environment: Mapping[str, str]) -> None:
     token, repository = environment.get("KG_TOKEN", ""), environment.get("GITHUB_REPOSITORY", "")
     if inputs.comment == "off" or not token:
         say("no comment: " + ("comment is off" if token else "no token was given"))
+        return
+    if inputs.shard:
+        say("no comment: this is a shard; the job that merges comments")
         return
     place = place_of(inputs, environment)
     payload = read_event(place.event)

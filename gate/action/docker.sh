@@ -34,7 +34,7 @@ kg_fences() {
   half=$(awk '/MemTotal/ { m = int($2 / 2048); print (m > 1024 ? m : 1024) }' /proc/meminfo)
   pids=$((512 + 32 * $(nproc)))
   fences=(--rm --label "kernel-gate=$name" --log-driver none --read-only
-    --tmpfs /tmp:exec,mode=1777,size=4g --cap-drop ALL --security-opt no-new-privileges
+    --tmpfs "/tmp:exec,mode=1777,size=4g" --cap-drop ALL --security-opt no-new-privileges
     --pids-limit "$pids" --memory "${half}m" --memory-swap "${half}m" --ulimit core=0
     -e HOME=/tmp -e PYTHONDONTWRITEBYTECODE=1 -e PYTHONSAFEPATH=1)
 }
@@ -144,7 +144,7 @@ kg_once() {
 lend_repository() {
   local git=(git -c safe.directory='*' -C "$GITHUB_WORKSPACE") common head
   if ! head=$("${git[@]}" rev-parse --verify -q HEAD); then
-    [ "$KG_MODE" = report ] && { mkdir -p "$work/repo.git" "$work/objects"; objects="$work/objects"; return 0; }
+    [ "$KG_MODE" != run ] && { mkdir -p "$work/repo.git" "$work/objects"; objects="$work/objects"; return 0; }
     kg_fail "$USAGE" "$GITHUB_WORKSPACE is not a git checkout: put actions/checkout with 'fetch-depth: 2' before this step"
   fi
   objects=$(cd "$GITHUB_WORKSPACE" && realpath "$("${git[@]}" rev-parse --git-path objects)")
@@ -278,6 +278,10 @@ run_docker() {
     prepare
     find_gpu
     start_sandboxes
+  elif [ "$KG_MODE" = merge ]; then
+    [ -d "$GITHUB_WORKSPACE/$KG_SHARDS_DIR" ] \
+      || kg_fail "$USAGE" "input shards-dir: there is no folder $KG_SHARDS_DIR; download the shards' artifacts into it first"
+    report_mount=(-v "$GITHUB_WORKSPACE/$KG_SHARDS_DIR:/shards:ro" -e KG_SHARDS=/shards)
   elif [ -d "$GITHUB_WORKSPACE/$KG_REPORT_DIR" ]; then
     report_mount=(-v "$GITHUB_WORKSPACE/$KG_REPORT_DIR:/out/report:ro")
   fi

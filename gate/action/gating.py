@@ -15,9 +15,10 @@ from gate.action.events import EventFacts, read_event, understand
 from gate.action.inputs import ActionInputs
 from gate.action.revisions import Revisions, resolve
 from gate.change.git import Repo
+from gate.engine.merge import Named, merge_results
 from gate.engine.scope import Scope, ScopeRequest, make_scope
 from gate.engine.session import run_gate
-from gate.engine.settings import Listener, RunSettings, silent
+from gate.engine.settings import Listener, RunSettings, Shard, silent
 from gate.errors import ExitCode, UsageError
 from gate.report.text import clean
 from gate.report.writer import check_folder, write_reports
@@ -45,6 +46,8 @@ class Place:
     """GITHUB_EVENT_NAME."""
     report_dir: Path
     """Where reports go."""
+    shards: Path = Path("kernel-gate-shards")
+    """In `mode: merge`, the folder that holds a report folder for each shard."""
     worker_socket: str = ""
     """Socket of the sandbox's worker server; empty: kernels run in processes of our own."""
     trees: str = ""
@@ -56,7 +59,8 @@ class Place:
 def place_of(inputs: ActionInputs, environment: Mapping[str, str]) -> Place:
     """Return the places that the runner's variables name.
 
-    KG_REPO and KG_OUT stand in for the workspace where the run is in a container of its own,
+    KG_REPO, KG_OUT and KG_SHARDS stand in for the workspace where the run is in a container of its
+    own,
     KG_WORKER_SOCKET and KG_TREES lead to the sandbox.
 
     Raises
@@ -73,6 +77,7 @@ def place_of(inputs: ActionInputs, environment: Mapping[str, str]) -> Place:
         event=Path(environment["GITHUB_EVENT_PATH"]),
         event_name=environment["GITHUB_EVENT_NAME"],
         report_dir=Path(named) if named else workspace / inputs.report_dir,
+        shards=Path(environment.get("KG_SHARDS") or workspace / inputs.shards_dir),
         worker_socket=environment.get("KG_WORKER_SOCKET", ""),
         trees=environment.get("KG_TREES", ""),
         fallback=clean(environment.get("KG_FALLBACK", ""), FALLBACK_CHARACTERS),
@@ -93,6 +98,26 @@ def gate_change(inputs: ActionInputs, place: Place, listener: Listener = silent)
     )
     result = run_gate(scope, settings, policy_of(inputs, scope.config), listener)
     result = replace(result, info=replace(result.info, fallback=_fallback(result, place)))
+    write_reports(result, place.report_dir, FORMATS)
+    return result
+
+
+def merge_shards(place: Place) -> RunResult:
+    """Join the shards' results, one in each folder, and write the reports. Nothing is run.
+
+    Raises
+        UsageError   there is no shard
+        ResultError  a result is none, or the shards do not make one run
+    """
+    if place.shards.is_symlink() or not place.shards.is_dir():
+        raise UsageError(
+            f"input shards-dir: {place.shards} is not a folder; download the shards' artifacts "
+            "into it first, each into a folder of its own"
+        )
+    check_folder(place.report_dir)
+    folders = sorted(path for path in place.shards.iterdir() if path.is_dir())
+    found = [Named(name=folder.name, result=read_result(folder)) for folder in folders]
+    result = merge_results(found)
     write_reports(result, place.report_dir, FORMATS)
     return result
 
@@ -185,8 +210,15 @@ def _settings(inputs: ActionInputs, scope: Scope) -> RunSettings:
         device=device,
         seed=_seed(inputs, scope),
         cases=inputs.cases_per_kernel or config.cases,
+        shard=_shard(inputs.shard),
         seconds=next(value for value in seconds if value is not None),
     )
+
+
+def _shard(text: str) -> Shard | None:
+    """The part of the cases that `I/N` names."""
+    number, _, count = text.partition("/")
+    return Shard(int(number), int(count)) if text else None
 
 
 def _seed(inputs: ActionInputs, scope: Scope) -> int:

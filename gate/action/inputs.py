@@ -17,7 +17,7 @@ class ActionInputs:
     """The inputs of action.yml, checked."""
 
     mode: str = "run"
-    """`run` or `report`."""
+    """`run`, `report` or `merge`."""
     runtime: str = "auto"
     """`auto`, `docker` or `native`."""
     image: str = ""
@@ -52,6 +52,10 @@ class ActionInputs:
     """Globs of files whose change is listed first."""
     report_dir: str = "kernel-gate-report"
     """Folder of the reports."""
+    shard: str = ""
+    """`I/N`: run this part of the cases; empty: all of them."""
+    shards_dir: str = "kernel-gate-shards"
+    """In `mode: merge`, the folder with a folder of reports for each shard."""
     sarif: str = "false"
     """Whether the output `sarif` names results.sarif, for code scanning: `true` or `false`."""
     comment: str = "auto"
@@ -107,6 +111,13 @@ def _seed(name: str, text: str) -> int | None:
     return int(text)
 
 
+def _shard(name: str, text: str) -> str:
+    found = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text, re.ASCII)
+    if found is None or int(found[1]) > int(found[2]):
+        raise UsageError(f"input {name}: {text!r} is not I/N with I from 1 to N, such as 2/3")
+    return text
+
+
 def _fail_on(name: str, text: str) -> tuple[str, ...]:
     check = _one_of("error", "new", "never", "relaxed")
     return tuple(check(name, part.strip()) for part in text.split(","))
@@ -127,7 +138,7 @@ def _path(name: str, text: str) -> str:
 
 
 _CHECKS: Mapping[str, Callable[[str, str], object]] = {
-    "mode": _one_of("run", "report"),
+    "mode": _one_of("run", "report", "merge"),
     "runtime": _one_of("auto", "docker", "native"),
     "image": _pattern(r"[a-z0-9][A-Za-z0-9._:/@-]{0,254}", "an image name"),
     "device": _one_of("auto", "cuda", "interpreter"),
@@ -145,6 +156,8 @@ _CHECKS: Mapping[str, Callable[[str, str], object]] = {
     "requirements": _path,
     "protected_paths": _paths,
     "report_dir": _path,
+    "shard": _shard,
+    "shards_dir": _path,
     "sarif": _one_of("true", "false"),
     "comment": _one_of("auto", "always", "failures", "off"),
     "comment_tag": _pattern(r"[A-Za-z0-9._-]{1,64}", "a tag of letters, digits, `.`, `_` and `-`"),

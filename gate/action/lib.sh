@@ -65,7 +65,7 @@ hold=""
 kg_env_flags() {
   local name
   env_flags=()
-  for name in $(compgen -e | grep -E '^KG_[A-Z_]+$' | grep -v -E '^KG_(TOKEN|OUT|REPO|PYTHON|PREPARED|TREES|WORKER_SOCKET|USED_.*)$'); do
+  for name in $(compgen -e | grep -E '^KG_[A-Z_]+$' | grep -v -E '^KG_(TOKEN|OUT|REPO|SHARDS|PYTHON|PREPARED|TREES|WORKER_SOCKET|USED_.*)$'); do
     env_flags+=(-e "$name")
   done
   for name in GITHUB_EVENT_NAME GITHUB_REPOSITORY GITHUB_RUN_ID GITHUB_RUN_ATTEMPT GITHUB_SHA \

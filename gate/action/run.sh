@@ -10,7 +10,7 @@ action=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$action/gate/action/docker.sh"
 : "${GITHUB_OUTPUT:=/dev/null}" "${GITHUB_WORKSPACE:=$PWD}" "${RUNNER_TEMP:=${TMPDIR:-/tmp}}"
 : "${KG_MODE:=run}" "${KG_RUNTIME:=auto}" "${KG_DEVICE:=auto}" "${KG_GPUS:=all}" "${KG_IMAGE:=}"
-: "${KG_REPORT_DIR:=kernel-gate-report}" "${KG_REQUIREMENTS:=}" "${KG_BUDGET_SECONDS:=}"
+: "${KG_SHARDS_DIR:=kernel-gate-shards}" "${KG_REPORT_DIR:=kernel-gate-report}" "${KG_REQUIREMENTS:=}" "${KG_BUDGET_SECONDS:=}"
 DOCKER_ERROR=125
 UNDECIDED=3
 USAGE=2
@@ -34,19 +34,24 @@ trap 'exit 143' TERM HUP
 
 # Inputs are validated in full by gate.action.inputs; here only those that steer this script.
 check_inputs() {
-  case "$KG_MODE" in run | report) ;; *) kg_fail "$USAGE" "input mode: '$KG_MODE' is not known; one of run, report" ;; esac
+  case "$KG_MODE" in run | report | merge) ;; *) kg_fail "$USAGE" "input mode: '$KG_MODE' is not known; one of run, report, merge" ;; esac
   case "$KG_RUNTIME" in auto | docker | native) ;; *) kg_fail "$USAGE" "input runtime: '$KG_RUNTIME' is not known; one of auto, docker, native" ;; esac
   case "$KG_DEVICE" in auto | cuda | interpreter) ;; *) kg_fail "$USAGE" "input device: '$KG_DEVICE' is not known; one of auto, cuda, interpreter" ;; esac
   [[ "$KG_GPUS" =~ ^[A-Za-z0-9=,:\"-]{1,128}$ ]] || kg_fail "$USAGE" "input gpus: '$KG_GPUS' is not a value of docker's --gpus"
   [[ "$KG_IMAGE" =~ ^([a-z0-9][A-Za-z0-9._:/@-]{0,254})?$ ]] || kg_fail "$USAGE" "input image: '$KG_IMAGE' is not an image name"
   [[ "$KG_BUDGET_SECONDS" =~ ^([0-9]{1,6}(\.[0-9]+)?)?$ ]] || kg_fail "$USAGE" "input budget-seconds: '$KG_BUDGET_SECONDS' is not a number of seconds"
-  case "/$KG_REPORT_DIR/" in
-    //* | /-* | /~* | */../* | *\\* | *[[:cntrl:]]*)
-      kg_fail "$USAGE" "input report-dir: '$KG_REPORT_DIR' is not a path inside the repository (relative, without '..')" ;;
-  esac
+  check_folder report-dir "$KG_REPORT_DIR"
+  check_folder shards-dir "$KG_SHARDS_DIR"
   case "${GITHUB_EVENT_NAME:-}/$KG_MODE" in
     pull_request_target/run | workflow_run/run | issue_comment/run | pull_request_review/run | issues/run)
       kg_fail "$USAGE" "mode: run refuses the event $GITHUB_EVENT_NAME: its token can write to the repository, and the code of the pull request must never run beside it; use 'on: pull_request' to run, and 'mode: report' in a workflow_run workflow to comment" ;;
+  esac
+}
+
+check_folder() {
+  case "/$2/" in
+    //* | /-* | /~* | */../* | *\\* | *[[:cntrl:]]*)
+      kg_fail "$USAGE" "input $1: '$2' is not a path inside the repository (relative, without '..')" ;;
   esac
 }
 
