@@ -64,7 +64,7 @@ def main(words: list[str], environment: Mapping[str, str]) -> int:
 
 
 def run(inputs: ActionInputs, environment: Mapping[str, str]) -> int:
-    """Gate the change, or join the shards that did; in `mode: report`, read another run's result."""
+    """Gate the change, or join its shards; in `mode: report`, read another run's result."""
     place = place_of(inputs, environment)
     if inputs.mode == "report":
         result = read_result(place.report_dir)

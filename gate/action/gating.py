@@ -20,6 +20,7 @@ from gate.engine.scope import Scope, ScopeRequest, make_scope
 from gate.engine.session import run_gate
 from gate.engine.settings import Listener, RunSettings, Shard, silent
 from gate.errors import ExitCode, UsageError
+from gate.report.reader import read_result
 from gate.report.text import clean
 from gate.report.writer import check_folder, write_reports
 from gate.result import Policy, RunResult
