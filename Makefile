@@ -18,6 +18,7 @@ export OMP_NUM_THREADS ?= 1
 # What the linters of others look at.
 ACTIONS := action.yml docker/action.yml
 WORKFLOWS := $(wildcard .github/workflows/*.yml examples/workflows/*.yml)
+FORMS := $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 # The libraries among the scripts are read where they are sourced.
 SCRIPTS := .ci/run $(filter-out %/lib.sh %/docker.sh,$(wildcard .github/*.sh gate/action/*.sh tests/action/*.sh))
 
@@ -47,6 +48,8 @@ lint: $(READY) lint-action
 lint-action: $(READY)
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions $(ACTIONS)
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(FORMS)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/actionlint -config-file .github/actionlint.yaml -shellcheck $(BIN)/shellcheck $(WORKFLOWS)
 	$(BIN)/zizmor --offline --no-progress --persona pedantic $(ACTIONS) .github/dependabot.yml $(WORKFLOWS)
