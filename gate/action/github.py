@@ -33,6 +33,11 @@ class ApiFault(GateError):
         super().__init__(message)
         self.status = status
 
+    @property
+    def may_be_done(self) -> bool:
+        """Whether a write may have been carried out though it failed: no answer, or an outage's."""
+        return self.status == 0 or self.status >= 500
+
     def __reduce__(self) -> tuple[type[ApiFault], tuple[str, int]]:
         return (type(self), (self.message, self.status))
 
@@ -83,8 +88,12 @@ class Client:
         yield from self._pages(f"{self._repo}/issues/{number}/comments?per_page=100")
 
     def create_comment(self, number: int, body: str) -> Mapping[str, Any]:
-        """Create a comment and return it."""
+        """Create a comment and return it; not tried again where it may have been carried out."""
         return self._object("POST", f"{self._repo}/issues/{number}/comments", {"body": body})
+
+    def pause(self, attempt: int) -> None:
+        """Wait before another try after a failure of GitHub's own, longer each time."""
+        self.sleep(2.0 * float(2**attempt))
 
     def update_comment(self, comment: int, body: str) -> Mapping[str, Any]:
         """Replace a comment's body and return it."""
@@ -140,6 +149,8 @@ class Client:
                     return answer
                 fault = _fault(method, url, answer)
                 wait = self._wait(answer, attempt)
+                if method == "POST" and answer.status_code >= 500:
+                    raise fault  # as above: who posts looks first whether it is there
             if wait is None or attempt == TRIES - 1:
                 raise fault
             self.sleep(wait)

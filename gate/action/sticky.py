@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gate.action.github import ApiFault, Client
+from gate.action.github import TRIES, ApiFault, Client
 from gate.report.comment import marker
 
 _RUN = re.compile(r"<!-- run=(\d+)\.(\d+) head=([0-9a-f]*) -->")
@@ -99,7 +99,7 @@ def publish(
     if own is None:
         if not failing and policy != "always":
             return Posted.QUIET, ""
-        made = client.create_comment(number, stamped(body, tag, stamp))
+        made = _create(client, number, stamped(body, tag, stamp), tag, author)
         return Posted.CREATED, str(made.get("html_url", ""))
     address = str(own.get("html_url", ""))
     before = read_stamp(str(own["body"]))
@@ -111,6 +111,25 @@ def publish(
         return Posted.UNCHANGED, address
     client.update_comment(int(own["id"]), stamped(body, tag, stamp))
     return Posted.UPDATED, address
+
+
+def _create(client: Client, number: int, body: str, tag: str, author: str) -> Mapping[str, Any]:
+    """Create our comment. After a failure of GitHub's own it may be there all the same: look first.
+
+    Raises
+        ApiFault  GitHub did not do it
+    """
+    for attempt in range(TRIES):
+        try:
+            return client.create_comment(number, body)
+        except ApiFault as fault:
+            if attempt == TRIES - 1 or not fault.may_be_done:
+                raise
+        client.pause(attempt)
+        made = find_own(client, number, tag, author)
+        if made is not None:
+            return made
+    raise AssertionError("unreachable")
 
 
 def _same_words(old: str, new: str, tag: str) -> bool:

@@ -76,10 +76,21 @@ def test_it_waits_as_github_asks_and_tries_again(
     trouble: tuple[int, dict[str, str], str],
     waited: float,
 ) -> None:
+    held = github.add_comment("x")
     github.troubles.append(trouble)
-    client.create_comment(7, "x")
+    client.update_comment(held["id"], "y")
     assert waits == [waited]
-    assert len(github.comments) == 1
+    assert held["body"] == "y"
+
+
+def test_a_comment_is_not_posted_again_where_it_may_have_been_made(
+    github: FakeGitHub, client: Client, waits: Waits
+) -> None:
+    github.troubles.append((502, {}, "bad gateway"))
+    with pytest.raises(ApiFault) as caught:
+        client.create_comment(7, "x")
+    assert caught.value.may_be_done
+    assert waits == []
 
 
 def test_it_gives_up_after_some_tries_that_wait_longer_each(

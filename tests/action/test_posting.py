@@ -200,6 +200,27 @@ def test_a_fault_of_github_is_a_fault_of_the_comment_only(
         post(client, FAILING, INPUTS, target())
 
 
+@pytest.mark.parametrize("carried_out", [True, False])
+def test_an_outage_while_posting_makes_one_comment(
+    github: FakeGitHub, client: Client, carried_out: bool
+) -> None:
+    answer = github.answer
+
+    def breaks_once(method: str, path: str, body: dict[str, str] | None):
+        if method == "POST" and not github.writes():
+            if carried_out:
+                answer(method, path, body)
+            else:
+                github.requests.append((method, path))
+            return 502, {}, {"message": "bad gateway"}
+        return answer(method, path, body)
+
+    github.answer = breaks_once  # type: ignore[method-assign]
+    assert post(client, FAILING, INPUTS, target())[0] is Posted.CREATED
+    assert len(github.comments) == 1
+    assert len(github.writes()) == (1 if carried_out else 2)
+
+
 def test_a_stamp_survives_its_comment() -> None:
     stamp = Stamp(run=12, attempt=3, head=SHA)
     assert read_stamp(stamped("words", "default", stamp)) == stamp
