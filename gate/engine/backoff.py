@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from gate.case.layouts import layout_family
 from gate.case.model import TensorChoice
 from gate.engine.context import CaseRecord
 from gate.judge.model import CaseStatus
@@ -48,7 +49,7 @@ def _seen(records: Sequence[CaseRecord]) -> list[tuple[list[tuple[str, str]], bo
 
 def _unusual(record: CaseRecord) -> list[tuple[str, str]]:
     return [
-        (name, choice.layout)
+        (name, layout_family(choice.layout))
         for name, choice in record.case.args
         if isinstance(choice, TensorChoice) and choice.layout != "contiguous"
     ]

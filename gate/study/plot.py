@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from html import escape
 
 from gate.study.corpus import Role
-from gate.study.strategies import StrategyStudy, Trial
+from gate.study.strategies import StrategyStudy
+from gate.study.trials import Trial
 
 WIDTH, HEIGHT = 720, 420
 """Size of the picture in pixels."""

@@ -169,12 +169,14 @@ def sample(
     cases: int,
     device: str,
     tiles: tuple[int, ...] | None = None,
+    far: bool = False,
 ) -> tuple[Case, ...]:
     """Return the cases that a strategy would run on an op, in order.
 
     Fewer than `cases` when the schema's conditions leave no more, or when the plan has no more.
 
     tiles  tile sizes that `ours` plans with; None: those of the source
+    far    whether `ours` may plan rows past 2**31 elements, as `make_plan` has it
 
     Raises
         KeyError     no such strategy
@@ -182,8 +184,9 @@ def sample(
     """
     if strategy == "ours":
         known = task.tiles if tiles is None else tiles
-        plan = make_plan(task.schema, tiles=known, seed=seed, cases=cases, device=device)
-        return plan.cases
+        return make_plan(
+            task.schema, tiles=known, seed=seed, cases=cases, device=device, far=far
+        ).cases  # fmt: skip
     frame = Frame(task.schema)
     limits = roomy(limits_of(device), frame)
     dice = Dice(Seed(seed).child("study").child(strategy).child(task.schema.op))

@@ -4,57 +4,26 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gate.case.model import Case
-from gate.engine.cases import run_case
-from gate.engine.context import CaseRecord
 from gate.engine.device import choose_device
 from gate.engine.foremen import share_out
-from gate.engine.lanes import Crew, Lane
-from gate.engine.oprun import FIRST_BATCH
+from gate.engine.lanes import Crew
 from gate.engine.session import task_weight, worker_settings
 from gate.engine.settings import Event, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.errors import UsageError, did_you_mean
-from gate.judge.model import CaseStatus
-from gate.run.protocol import LaunchFact
 from gate.study.corpus import CorpusKernel, Role, load_corpus
-from gate.study.samplers import STRATEGIES, sample, seen_tiles
+from gate.study.samplers import STRATEGIES
+from gate.study.trials import Bench, Trial
 
 STUDY_SEEDS = 20
 """Seeds of a full study."""
 NEVER = float("inf")
 """Cases to the first failure where there was none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One strategy on one kernel with one seed."""
-
-    strategy: str
-    """The strategy."""
-    kernel: str
-    """The kernel's op."""
-    role: str
-    """`control` or `buggy`."""
-    seed: int
-    """The seed."""
-    cases: int
-    """Cases that were run: all of them for a control and for the first seed, else up to the first
-    failure."""
-    failed: int
-    """Of them, failed."""
-    first: int
-    """Number of the first failing case, counted from 1; 0 when none failed."""
-    seconds: float
-    """Time of the cases up to the first failure, all of them when none failed; one lane's time."""
-    complete: bool
-    """Whether every case was run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,81 +141,10 @@ class _Turn:
 
 
 def _take_turn(crew: Crew, turn: _Turn, listener: Listener) -> list[Trial]:
-    bench = _Bench(crew=crew, settings=turn.settings, kernel=turn.kernel, task=turn.task)
+    bench = Bench(crew=crew, settings=turn.settings, kernel=turn.kernel, task=turn.task)
     found = [bench.trial(turn.strategy, seed) for seed in range(turn.seeds)]
     listener(Event(kind="note", op=turn.kernel.op, text=_progress(found)))
     return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bench:
-    """One kernel of the corpus, ready to be tried."""
-
-    crew: Crew
-    settings: RunSettings
-    kernel: CorpusKernel
-    task: OpTask
-
-    def trial(self, strategy: str, seed: int) -> Trial:
-        """Run a strategy's cases: all on a control and with the first seed, else up to a failure.
-
-        `ours` plans again with the tiles that its first cases show, as a real run does.
-        """
-        whole = seed == 0 or self.kernel.role is Role.CONTROL
-        tally = _Tally()
-        cases = self._sample(strategy, seed, None)
-        ended = self._run(cases[:FIRST_BATCH], tally, whole)
-        rest = cases[FIRST_BATCH:]
-        if strategy == "ours" and not ended:
-            tiles = seen_tiles(self.task, tally.launches)
-            again = self._sample(strategy, seed, tiles)
-            rest = tuple(case for case in again if case not in cases[:FIRST_BATCH])
-            rest = rest[: len(cases) - FIRST_BATCH]
-        if not ended:
-            ended = self._run(rest, tally, whole)
-        return Trial(
-            strategy=strategy, kernel=self.kernel.op, role=self.kernel.role.value, seed=seed,
-            cases=tally.ran, failed=tally.failed, first=tally.first,
-            seconds=round(tally.seconds, 4), complete=not ended,
-        )  # fmt: skip
-
-    def _sample(self, strategy: str, seed: int, tiles: tuple[int, ...] | None) -> tuple[Case, ...]:
-        budget, device = self.settings.case_budget, self.settings.device
-        return sample(strategy, self.task, seed=seed, cases=budget, device=device, tiles=tiles)
-
-    def _run(self, cases: Sequence[Case], tally: _Tally, whole: bool) -> bool:
-        """Run cases over all lanes; return whether the first failure ended it."""
-
-        def job(lane: Lane, case: Case) -> tuple[CaseRecord, float]:
-            started = time.monotonic()
-            record = run_case(self.task, case, lane, self.settings)
-            return record, time.monotonic() - started
-
-        for record, took in self.crew.map(job, cases):
-            tally.add(record, took)
-            if tally.first and not whole:
-                return True
-        return False
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What the cases of a trial came to."""
-
-    ran: int = 0
-    failed: int = 0
-    first: int = 0
-    seconds: float = 0.0
-    launches: list[LaunchFact] = field(default_factory=list)
-
-    def add(self, record: CaseRecord, took: float) -> None:
-        bad = record.judgement.status is CaseStatus.FAIL
-        self.ran += 1
-        self.failed += bad
-        if not self.first:
-            self.seconds += took
-            self.first = self.ran if bad else 0
-        self.launches += record.observation.launches
 
 
 def _progress(trials: Sequence[Trial]) -> str:

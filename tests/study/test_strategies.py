@@ -18,7 +18,6 @@ from gate.study.plot import recall_curve, recall_plot
 from gate.study.samplers import EXTREMES, STRATEGIES, sample, seen_tiles
 from gate.study.strategies import (
     StrategyStudy,
-    Trial,
     percentile,
     read_studies,
     run_strategies,
@@ -26,6 +25,7 @@ from gate.study.strategies import (
     summarise,
     write_study,
 )
+from gate.study.trials import Trial
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 CASES = 16
@@ -216,3 +216,14 @@ def test_ours_and_uniform_find_the_slope_and_leave_its_control_alone() -> None:
     assert all(t.complete and t.cases == 8 for t in control)
     later = [t for t in made.trials if t.role == "buggy" and t.seed == 1]
     assert all(t.cases == t.first for t in later)
+
+
+@pytest.mark.triton
+def test_ours_finds_offsets_and_grids_that_only_large_tensors_show() -> None:
+    made = run_strategies(
+        CORPUS, RunSettings(device="interpreter", jobs=2), seeds=1, cases=20, strategies=("ours",),
+        only=("embedding", "embedding_buggy", "scale_rows", "scale_rows_buggy"), part="field",
+    )  # fmt: skip
+    (row,) = made.rows
+    assert (row.kernels, row.found, row.false_alarms) == (2, 1.0, 0)
+    assert all(trial.cases == 20 for trial in made.trials)
