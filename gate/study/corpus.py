@@ -83,11 +83,16 @@ class _CorpusTree:
     """The folder that holds the corpus folder."""
     name: str
     """Name of the corpus folder."""
+    part: str = "all"
+    """What of it is looked at."""
 
     def paths(self) -> tuple[str, ...]:
         """Every Python and schema file, from the root, sorted."""
         found = (self.root / self.name).rglob("*")
         wanted = (path for path in found if path.suffix in (".py", ".yaml") and path.is_file())
+        if self.part != "all":
+            field = self.root / self.name / "field"
+            wanted = (path for path in wanted if (field in path.parents) is (self.part == "field"))
         return tuple(sorted(path.relative_to(self.root).as_posix() for path in wanted))
 
     def read(self, path: str) -> bytes | None:
@@ -112,7 +117,7 @@ def load_corpus(
     """
     place = (folder or data_folder("corpus")).resolve()
     kernels = _chosen(_read_indexes(place, part), only, place)
-    tree = _CorpusTree(place.parent, place.name)
+    tree = _CorpusTree(place.parent, place.name, part)
     index = scan(tree)
     texts = {path: tree.read(path) or b"" for path in tree.paths() if path.endswith(".op.yaml")}
     schemas = {schema.op: schema for schema in load_files(texts)}
