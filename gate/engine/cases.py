@@ -11,7 +11,7 @@ from gate.case.bound import BoundCase
 from gate.case.inputs import Inputs, build_inputs
 from gate.case.model import Case
 from gate.case.text import format_case
-from gate.engine.again import Again, forward_only
+from gate.engine.again import Again, Ran, forward_only
 from gate.engine.beside import judge_beside, needs_more
 from gate.engine.blame import with_memory
 from gate.engine.clock import COMPILE, INPUTS, JUDGE, KERNEL, REFERENCE, WORKER
@@ -203,8 +203,19 @@ class CaseBench:
         if not needs_more(task.schema, judgement):
             return judgement
         again = self.again(observation, variant)
-        found = judge_beside(task, again, observation, self.lane.reference)
+        explains = self._explains if task.schema.reference is not None else None
+        found = judge_beside(task, again, observation, self.lane.reference, explains)
         return joined(judgement, found, observation, rules)
+
+    def _explains(self, ran: Ran) -> bool:
+        """Whether the reference explains what another call of the entry came to."""
+        oracle = CaseOracle(
+            self.task, ran.bound, ran.values,
+            worker=self.lane.reference, cache=self.lane.cache, clock=self.lane.clock,
+        )  # fmt: skip
+        inputs = Inputs(values=ran.values, digests=())
+        found = judge_case(ran.bound, inputs, ran.observation, oracle, JudgeSettings())
+        return not found.failures and found.status is not CaseStatus.UNDECIDED
 
     def again(self, observation: Observation, variant: Variant) -> Again:
         """Return what runs the entry on other inputs of the case.

@@ -1,6 +1,7 @@
 """The proof of an op's properties: they hold of its reference, or reject what is spoilt.
 
-Beside a reference, a property that the reference itself breaks is a mistake of the schema. Without
+Beside a reference, a property that the reference itself breaks is a mistake of the schema, and so
+is an `independent` dim whose indices it mixes. Without
 one there is no truth to spoil, so outputs that the kernel gave and that hold are spoilt: when the
 properties let a spoilt output pass on every case, they do not say what is right.
 """
@@ -23,6 +24,7 @@ from gate.engine.lanes import Lane
 from gate.engine.oracle import CaseOracle
 from gate.engine.properties import Change, PropertyCheck, Results
 from gate.engine.settings import RunSettings
+from gate.engine.slices import judge_slices
 from gate.engine.task import OpTask
 from gate.engine.variant import variant_of
 from gate.judge.compare import method_of
@@ -48,7 +50,8 @@ def holds_of_reference(task: OpTask, ready: Prepared, lane: Lane, own: SelfCheck
     Raises
         ReferenceFault  the reference fails on this case
     """
-    if task.schema.reference is None or not task.schema.properties:
+    demanded = task.schema.properties or task.schema.independent
+    if task.schema.reference is None or not demanded:
         return own
     bound, inputs = forward_only(ready.bound), ready.inputs
     schema = bound.schema
@@ -72,7 +75,10 @@ def holds_of_reference(task: OpTask, ready: Prepared, lane: Lane, own: SelfCheck
     again = Again(bound, inputs.values, answer)
     outputs = results_of(schema, answer(bound, inputs.values))
     found = PropertyCheck(task, bound, inputs.values, outputs, lane.reference, again).judge()
-    reasons = [f"the reference itself breaks a {f.message}" for f in found.failures]
+    mixed = judge_slices(again, outputs, None)
+    reasons = [
+        f"the reference itself breaks a {f.message}" for f in (*found.failures, *mixed.failures)
+    ]
     return replace(own, reasons=(*reasons, *(found.notes if found.undecided else ())))
 
 

@@ -27,7 +27,6 @@ def _written_list(schema: OpSchema) -> bool:
 
 UNSUPPORTED: Mapping[str, tuple[Uses, str]] = MappingProxyType(
     {
-        "$.independent": (lambda s: bool(s.independent), "sliced references do not exist yet"),
         "$.args.*.io": (_written_list, "a list of tensors that the call writes is not judged yet"),
         "$.args.*.live: reference": (_dead_by_reference, "dead elements are not found yet"),
     }
