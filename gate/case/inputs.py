@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gate.case.bind import variables_of
 from gate.case.bound import BoundCase, BoundList, BoundScalar, BoundTensor
+from gate.case.deadparts import Ask, find_dead, garbage_in
 from gate.case.domain import Span, resolve_span
 from gate.case.fills import fill, is_drawn, poison
 from gate.case.frame import plain
@@ -35,6 +36,8 @@ class Inputs:
     tensors hold poison."""
     digests: tuple[tuple[str, str], ...]
     """(arg, SHA-256 of its logical bytes in C order) for each tensor that goes in."""
+    dead: Mapping[str, Any] = field(default_factory=dict)
+    """arg -> mask of the elements that the reference ignores (`live: reference`)."""
 
 
 def build_inputs(bound: BoundCase, make: Make | None = None) -> Inputs:
@@ -59,6 +62,27 @@ def build_inputs(bound: BoundCase, make: Make | None = None) -> Inputs:
         env[arg.name] = _as_seen(arg, values[arg.name])
         digests += _digests(arg, values[arg.name])
     return Inputs(values=values, digests=tuple(digests))
+
+
+def with_dead(bound: BoundCase, inputs: Inputs, ask: Ask) -> Inputs:
+    """Return the inputs with garbage wherever the reference ignores an arg of `live: reference`.
+
+    ask  evaluates the reference in float64
+    """
+    values, dead = dict(inputs.values), {}
+    for arg in bound.args:
+        live = arg.arg.live if isinstance(arg, BoundTensor) else None
+        if live is None or not live.by_reference or not isinstance(values[arg.name], np.ndarray):
+            continue
+        assert isinstance(arg, BoundTensor)
+        mask = find_dead(arg.name, arg.dtype, values, ask)
+        seed = Seed(bound.case.seed).child(arg.name).child("dead")
+        values[arg.name] = garbage_in(values[arg.name], arg.dtype, mask, seed)
+        dead[arg.name] = mask
+    if not dead:
+        return inputs
+    digests = [d for arg in bound.args for d in _digests(arg, values[arg.name])]
+    return Inputs(values=values, digests=tuple(digests), dead=dead)
 
 
 def array_digest(array: Array) -> str:

@@ -3,6 +3,9 @@ that a slice along an independent dim gives that slice."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from gate.engine.again import Again, results_of
 from gate.engine.properties import PropertyCheck
 from gate.engine.slices import Verdict, judge_slices
@@ -26,19 +29,21 @@ def needs_more(schema: OpSchema, judgement: CaseJudgement) -> bool:
 
 def judge_beside(
     task: OpTask, again: Again, observation: Observation, worker: ReferenceWorker,
-    explains: Verdict | None,
+    explains: Verdict | None, ignored: Mapping[str, Any],
 ) -> Beside:  # fmt: skip
     """Judge what the schema demands beside its reference. Never raises for what a kernel does.
 
     again        runs the entry again on other inputs of the case
     observation  what its own call came to
     explains     whether the reference explains another call; None: there is no reference
+    ignored      arg -> mask of the elements that the reference ignores
 
     With NaN or infinities among the inputs, this is judged only under `nonfinite: strict`: few
     identities hold for them.
     """
     bound, values = again.bound, again.values
-    dead = dead_elements(bound, values, value_env(environment(bound, values), values))
+    past = dead_elements(bound, values, value_env(environment(bound, values), values))
+    dead = {**past, **ignored}
     if has_live_specials(values, dead) and task.schema.nonfinite != "strict":
         return Beside()
     own = results_of(bound.schema, observation)

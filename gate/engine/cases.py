@@ -8,7 +8,8 @@ from typing import Any
 
 from gate.case.bind import bind
 from gate.case.bound import BoundCase
-from gate.case.inputs import Inputs, build_inputs
+from gate.case.deadparts import Ask
+from gate.case.inputs import Inputs, build_inputs, with_dead
 from gate.case.model import Case
 from gate.case.text import format_case
 from gate.engine.again import Again, Ran, forward_only
@@ -27,8 +28,9 @@ from gate.errors import WorkerError
 from gate.judge.facts import blamed
 from gate.judge.judge import JudgeSettings, joined, judge_case
 from gate.judge.model import CaseJudgement, CaseStatus
+from gate.judge.oracle import ReferenceFault
 from gate.result import Digest
-from gate.run.protocol import LoadRequest, MakeRequest, Observation, Outcome, RunRequest
+from gate.run.protocol import LoadRequest, MakeRequest, Mode, Observation, Outcome, RunRequest
 from gate.run.wire import wire_args
 from gate.schema.expr import Call, Expr
 from gate.schema.gradients import PREFIX, own_returns
@@ -79,11 +81,28 @@ def _prepare(task: OpTask, case: Case, lane: Lane) -> Prepared:
         return reply.values[0]
 
     inputs = build_inputs(bound, make=make)
+    if task.schema.reference is not None:
+        inputs = with_dead(bound, inputs, _asker(task, bound, inputs, lane))
     oracle = CaseOracle(
         task, bound, inputs.values, worker=lane.reference, cache=lane.cache, clock=lane.clock,
         grad=grad_request(bound, inputs),
     )  # fmt: skip
     return Prepared(bound=bound, inputs=inputs, oracle=oracle)
+
+
+def _asker(task: OpTask, bound: BoundCase, inputs: Inputs, lane: Lane) -> Ask:
+    """Return what evaluates the reference on changed inputs, or gives None where it fails."""
+    oracle = CaseOracle(
+        task, bound, inputs.values, worker=lane.reference, cache=lane.cache, clock=lane.clock
+    )
+
+    def ask(values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        try:
+            return oracle.values(Mode.FLOAT64, inputs=values)
+        except ReferenceFault:
+            return None
+
+    return ask
 
 
 def observe(
@@ -204,7 +223,9 @@ class CaseBench:
             return judgement
         again = self.again(observation, variant)
         explains = self._explains if task.schema.reference is not None else None
-        found = judge_beside(task, again, observation, self.lane.reference, explains)
+        found = judge_beside(
+            task, again, observation, self.lane.reference, explains, prepared.inputs.dead
+        )
         return joined(judgement, found, observation, rules)
 
     def _explains(self, ran: Ran) -> bool:

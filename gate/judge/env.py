@@ -85,8 +85,8 @@ def dead_elements(
 ) -> dict[str, Any]:
     """Return arg -> mask (list: masks) of elements whose special values excuse nothing.
 
-    These are the elements past the lengths of `live`, all of an arg with `live: reference` (what
-    the reference ignores there must not matter), and outputs, which hold poison before the call.
+    These are the elements past the lengths of `live`, and outputs, which hold poison before the
+    call. (What a reference ignores under `live: reference` the inputs know.)
 
     env  variables, with the values of integer args (`value_env`)
     """
@@ -108,8 +108,8 @@ def _dead(bound: BoundTensor, value: Any, env: Mapping[str, Any]) -> Mask | None
     if not isinstance(value, np.ndarray):
         return None
     live = bound.arg.live
-    if bound.io in (Io.OUT, Io.SCRATCH) or (live is not None and live.by_reference):
+    if bound.io in (Io.OUT, Io.SCRATCH):
         return np.ones(value.shape, dtype=bool)
-    if live is None:
+    if live is None or live.by_reference:
         return None
     return ~live_elements(live, bound.arg.shape, value.shape, env, bound.name)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from gate.case.bound import BoundCase
 from gate.errors import CaseTextError
 from gate.judge import facts
@@ -37,6 +39,10 @@ class CaseInputs(Protocol):
     @property
     def values(self) -> Mapping[str, Any]:
         """All inputs by arg name: arrays, lists of arrays, scalars, `DtypeScalar` or None."""
+
+    @property
+    def dead(self) -> Mapping[str, Any]:
+        """arg -> mask of the elements that the reference ignores (`live: reference`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +200,8 @@ def make_context(
     """Gather what the comparisons of one case share."""
     env = environment(bound, inputs.values)
     references = References(oracle, given_values(bound.schema, observation))
-    dead = dead_elements(bound, inputs.values, value_env(env, inputs.values))
+    past = dead_elements(bound, inputs.values, value_env(env, inputs.values))
+    dead = {**past, **inputs.dead}
     return Context(
         bound=bound,
         inputs=inputs.values,
@@ -206,9 +213,19 @@ def make_context(
         specials=has_live_specials(inputs.values, dead),
         working=working_dtype(bound),
         device=observation.device or settings.device,
-        reach=largest_magnitude(inputs.values),
+        reach=largest_magnitude(_living(inputs)),
         tiles=_tiles(observation),
     )
+
+
+def _living(inputs: CaseInputs) -> dict[str, Any]:
+    """Return the inputs without what the reference ignores: it is no measure of anything."""
+    return {
+        name: np.where(inputs.dead[name], value.dtype.type(0), value)
+        if name in inputs.dead
+        else value
+        for name, value in inputs.values.items()
+    }
 
 
 def _tiles(observation: Observation) -> tuple[int, ...]:

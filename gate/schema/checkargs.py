@@ -66,7 +66,13 @@ def _tensor(ctx: Context, arg: TensorArg, at: Path) -> None:
     axes = axes_of(ctx, arg)
     if isinstance(arg.broadcast, tuple):
         _axes(ctx, arg.broadcast, axes, arg.name, (*at, "broadcast"))
-    if arg.live is not None:
+    if arg.live is not None and arg.live.by_reference:
+        if ctx.schema.reference is None or arg.list_lo is not None:
+            words = (
+                "only a reference, asked about one tensor, can say what it ignores; write lengths"
+            )
+            ctx.bad((*at, "live"), words)
+    elif arg.live is not None:
         _axes(ctx, [name for name, _ in arg.live.lengths], axes, arg.name, (*at, "live"))
 
 

@@ -11,13 +11,6 @@ from gate.schema.model import Io, OpSchema, TensorArg
 Uses = Callable[[OpSchema], bool]
 
 
-def _dead_by_reference(schema: OpSchema) -> bool:
-    return any(
-        isinstance(arg, TensorArg) and arg.live is not None and arg.live.by_reference
-        for arg in schema.args
-    )
-
-
 def _written_list(schema: OpSchema) -> bool:
     return any(
         isinstance(arg, TensorArg) and arg.list_lo is not None and arg.io in (Io.INOUT, Io.OUT)
@@ -28,7 +21,6 @@ def _written_list(schema: OpSchema) -> bool:
 UNSUPPORTED: Mapping[str, tuple[Uses, str]] = MappingProxyType(
     {
         "$.args.*.io": (_written_list, "a list of tensors that the call writes is not judged yet"),
-        "$.args.*.live: reference": (_dead_by_reference, "dead elements are not found yet"),
     }
 )
 """key -> (whether a schema uses it, why it is refused)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -240,6 +240,7 @@ def world(
 @dataclass
 class _Inputs:
     values: dict[str, Any]
+    dead: dict[str, Any] = field(default_factory=dict)
 
 
 # --- references ---------------------------------------------------------------------------------
