@@ -237,6 +237,9 @@ class Timings:
     """Wall time from then on."""
     kernel_runs: int = 0
     """Requests to kernel workers: the plan's cases, shrinking, diagnosis, benchmarks."""
+    worker_mib: tuple[int, ...] = ()
+    """The most resident memory that each kernel worker was seen to have, its helpers (a compile
+    process) included, MiB; 0 for one in another container."""
     phases: tuple[tuple[str, float], ...] = ()
     """Phase -> seconds, added up over the lanes: `kernel`, `compile`, `reference` (the work),
     `worker` (tensors laid out, guards compared, messages), `inputs`, `judge`, `other`; `plan` and

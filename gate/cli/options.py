@@ -111,6 +111,11 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         help="time limit of one case (default: 60)",
     )
     group.add_argument(
+        "--targets", type=target_names, default=(), metavar="ARCHS",
+        help="compile each specialisation for these, with commas, in the interpreter "
+        "(default: sm_90, those likeliest to fail to the end)",
+    )  # fmt: skip
+    group.add_argument(
         "--memcheck", action="store_true",
         help="run edge cases under compute-sanitizer too, which names the line (cuda; slow)",
     )  # fmt: skip
@@ -152,6 +157,7 @@ def run_settings(options: argparse.Namespace, scope: Scope) -> RunSettings:
         op_cases=tuple(sorted(config.op_cases.items())) if options.cases is None else (),
         env=config.env,
         memcheck=options.memcheck,
+        targets=options.targets,
         gpus=options.gpus,
         worker_socket=options.worker_socket,
     )
@@ -208,6 +214,13 @@ def shard_number(text: str) -> Shard:
     if int(found[1]) > int(found[2]):
         raise argparse.ArgumentTypeError(f"{text}: there are {found[2]} shards, from 1 on")
     return Shard(int(found[1]), int(found[2]))
+
+
+def target_names(text: str) -> tuple[str, ...]:
+    """Return architectures of the command line."""
+    if not re.fullmatch(r"(sm_\d{2,3}|gfx[0-9a-f]{3,4})(,(sm_\d{2,3}|gfx[0-9a-f]{3,4}))*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list such as sm_80,sm_90,gfx942")
+    return tuple(text.split(","))
 
 
 def gpu_ids(text: str) -> tuple[str, ...]:

@@ -182,6 +182,8 @@ def run_case(
     judgement = bench.judge(observation, chosen)
     if variant is None:
         judgement = with_memory(bench, prepared.bound, observation, chosen, judgement)
+    if observation.notes:
+        judgement = replace(judgement, notes=(*judgement.notes, *observation.notes))
     judgement = under_force(judgement, observation, settings.force)
     kept = observation if keep_data else _without_data(observation)
     return CaseRecord(

@@ -231,6 +231,7 @@ def _joined(parts: Sequence[Timings]) -> Timings:
         lanes=sum(part.lanes for part in parts),
         start_seconds=max((part.start_seconds for part in parts), default=0.0),
         run_seconds=max((part.run_seconds for part in parts), default=0.0),
+        worker_mib=tuple(mib for part in parts for mib in part.worker_mib),
         kernel_runs=sum(part.kernel_runs for part in parts),
         phases=tuple((name, round(seconds, 3)) for name, seconds in phases.items()),
     )

@@ -103,6 +103,7 @@ class Crew:
             lanes=len(self.lanes),
             start_seconds=round(self._start_seconds, 3),
             run_seconds=round(time.monotonic() - self._up, 3),
+            worker_mib=tuple(lane.kernel.peak_mib for lane in self.lanes),
             kernel_runs=self.clock.entered(WORKER),
             phases=tuple((name, round(s, 3)) for name, s in self.clock.seconds().items()),
         )

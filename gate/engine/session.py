@@ -72,7 +72,8 @@ def worker_settings(settings: RunSettings, tasks: Sequence[OpTask] = ()) -> Work
     """
     fresh = sorted({task.trusted_root for task in tasks if task.untrusted_truth})
     return WorkerSettings(
-        device=settings.device, env=settings.env, gpus=settings.gpus, socket=settings.worker_socket,
+        device=settings.device, env=settings.env, gpus=settings.gpus,
+        targets=settings.targets, socket=settings.worker_socket,
         triton_cache=settings.triton_cache, remote_references=tuple(fresh),
     )  # fmt: skip
 

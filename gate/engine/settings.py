@@ -89,7 +89,7 @@ class RunSettings:
     """Extra cases that a diagnosis may run."""
     benchmarks: bool = False
     """Run the benchmark oracles on every op, not only on those with a finding."""
-    checks: tuple[str, ...] = ("bounds", "wrap", "race")
+    checks: tuple[str, ...] = ("bounds", "wrap", "race", "compile")
     """Device checks to switch on."""
     op_cases: tuple[tuple[str, int], ...] = ()
     """(op, cases) where an op has a budget of its own."""

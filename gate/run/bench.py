@@ -81,11 +81,11 @@ class _NotCalled(Exception):
 class Bench:
     """Runs entries of one tree, the first that it is asked for, on one device."""
 
-    def __init__(self, device: str, reply_bytes: int) -> None:
+    def __init__(self, device: str, reply_bytes: int, targets: tuple[str, ...] = ()) -> None:
         self.root = ""
         self.reply_bytes = reply_bytes
         torch.set_num_threads(1)
-        self.device: Device = open_device(device)
+        self.device: Device = open_device(device, targets)
         self.receipts = self.device.receipts
         self._importers: dict[tuple[str, ...], Importer] = {}
         self._entries: dict[tuple[Any, ...], Entry] = {}
@@ -204,7 +204,7 @@ class Bench:
             configs=self.device.offers.configs, forced=self.device.offers.forced,
             seconds=round(time.monotonic() - started, 6),
             kernel_seconds=round(inside, 6), compile_seconds=round(self.receipts.compiling, 6),
-            device=self.device.kind,
+            device=self.device.kind, notes=self.device.remarks(),
             regions=_regions(first.slabs) if "memcheck" in request.checks else (),
         )  # fmt: skip
         return self._within_limits(seen)

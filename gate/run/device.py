@@ -54,6 +54,9 @@ class Device(Protocol):
     def offers(self) -> Offers:
         """Configs of the autotuned kernels of the call."""
 
+    def remarks(self) -> tuple[str, ...]:
+        """Return what the user should know since the last time it was asked."""
+
     def failure(self, problem: BaseException, root: str) -> tuple[Outcome, ErrorFact]:
         """Say how a call failed, and find out whether the process may go on."""
 
@@ -61,13 +64,16 @@ class Device(Protocol):
         """Return the process ids of the device's own helpers."""
 
 
-def open_device(kind: str) -> Device:
+def open_device(kind: str, targets: tuple[str, ...] = ()) -> Device:
     """Open `cuda` or `interpreter`.
+
+    targets  architectures that the interpreter compiles every specialisation for; empty: for the
+             default one, the likeliest to fail through the whole compiler
 
     Raises
         RuntimeError  torch sees no GPU
     """
-    return Gpu() if kind == "cuda" else Interpreter()
+    return Gpu() if kind == "cuda" else Interpreter(targets)
 
 
 class Gpu:
@@ -115,6 +121,10 @@ class Gpu:
         """Configs of the autotuned kernels of the call."""
         return self.receipts.offers
 
+    def remarks(self) -> tuple[str, ...]:
+        """Return nothing: what a GPU has to say is in the facts."""
+        return ()
+
     def failure(self, problem: BaseException, root: str) -> tuple[Outcome, ErrorFact]:
         """Name the stage; after an error that sticks to the context the process is lost."""
         stage = self.receipts.stage(problem)
@@ -139,7 +149,7 @@ class Interpreter:
     arch = ""
     memory_mib = 0
 
-    def __init__(self) -> None:
+    def __init__(self, targets: tuple[str, ...] = ()) -> None:
         # The interpreter patches triton's language and may not be imported beside a GPU.
         from gate.run.faithful.install import install  # noqa: PLC0415
         from gate.run.faithful.model import FaithfulOptions  # noqa: PLC0415
@@ -147,11 +157,14 @@ class Interpreter:
         self.lost = ""
         self.name = platform.processor() or platform.machine()
         self.receipts = Receipts("")
-        self._state = install(FaithfulOptions())
+        options = FaithfulOptions(targets=targets, complete=True) if targets else FaithfulOptions()
+        self._state = install(options)
+        self._told = 0
         watch_interpreter(self._state, self.receipts)
 
     def notes(self) -> list[str]:
         """Return what the interpreter says of itself."""
+        self._told = len(self._state.notes)
         return list(self._state.notes)
 
     def serve(self, root: str) -> None:
@@ -192,6 +205,12 @@ class Interpreter:
     def offers(self) -> Offers:
         """Configs of the autotuned kernels of the call."""
         return self._state.offers
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what could not be compiled here, and why."""
+        notes = self._state.notes
+        fresh, self._told = notes[self._told :], len(notes)
+        return fresh
 
     def failure(self, problem: BaseException, root: str) -> tuple[Outcome, ErrorFact]:
         """Tell what cannot be emulated from what the kernel does wrong."""

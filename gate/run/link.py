@@ -42,6 +42,10 @@ class Answer:
 class Link(Protocol):
     """A worker process, here or in another container."""
 
+    @property
+    def peak_mib(self) -> int:
+        """The most resident memory that it was seen to have with its helpers, MiB; 0 unknown."""
+
     def prepare(self) -> int:
         """Make sure that a process is up and return its number: what one process has loaded, the
         next has not. Raises WorkerError when none can be started."""
@@ -66,9 +70,16 @@ class ProcessLink:
         self.spec = spec
         self.settings = settings
         self._generation = 0
+        self._peak_mib = 0
         self._child: Child | None = None
         self._closed = False
         self._use = threading.RLock()
+
+    @property
+    def peak_mib(self) -> int:
+        """The most resident memory of this process and those before it, helpers included."""
+        child = self._child
+        return max(self._peak_mib, child.peak_mib if child is not None else 0)
 
     def start(self) -> WorkerInfo:
         """Start the process and wait for its greeting.
@@ -181,6 +192,7 @@ class ProcessLink:
 
     def discard(self) -> None:
         """Give up the process; the next request starts another."""
+        self._peak_mib = self.peak_mib
         child, self._child = self._child, None
         if child is not None:
             child.close()

@@ -130,6 +130,7 @@ class _Trees:
         self._links: dict[str, Link] = {}
         self._lock = threading.Lock()
         self._closed = False
+        self._peak_mib = 0
         first = make("")
         try:
             self.info = first.start()
@@ -151,6 +152,7 @@ class _Trees:
                 found = self._take_spare(root) or self._make(root)
             self._links[root] = found
         if given_up is not None:
+            self._peak_mib = max(self._peak_mib, given_up.peak_mib)
             given_up.close()
         return found
 
@@ -160,6 +162,13 @@ class _Trees:
             return None
         spare, self._spare = self._spare, None
         return spare
+
+    @property
+    def peak_mib(self) -> int:
+        """The most resident memory of one process of this worker."""
+        with self._lock:
+            links = [*self._links.values(), *([self._spare] if self._spare else [])]
+            return max([self._peak_mib, *(link.peak_mib for link in links)])
 
     def close(self) -> None:
         """End every process."""
@@ -195,6 +204,7 @@ class KernelWorker:
             arguments=(
                 "--role", "kernel", "--device", self.settings.device,
                 "--reply-bytes", str(self.settings.reply_bytes),
+                "--targets", ",".join(self.settings.targets),
             ),
             env=worker_environment(self.settings, self.number, self._cache.folder),
             memory_mib=self.settings.memory_mib,
@@ -210,6 +220,11 @@ class KernelWorker:
             return info  # its server has said
         limited = self.settings.memory_mib > 0 and os.path.exists("/proc/self/statm")
         return replace(info, fences=(*info.fences, ("memory", limited)))
+
+    @property
+    def peak_mib(self) -> int:
+        """The most resident memory of one of its processes with its helpers, MiB; 0 unknown."""
+        return self._trees.peak_mib
 
     def load(self, request: LoadRequest) -> LoadReply:
         """Import an entry; a process that is lost over it is an error of the reply.

@@ -118,6 +118,7 @@ class Child:
         self._dropped = 0
         self._next_look = 0.0
         self._overrun = ""
+        self.peak_mib = 0
         try:
             self._spawn()
         except OSError as problem:
@@ -187,9 +188,11 @@ class Child:
             raise ChannelClosed("the process ended")
         limit = self.spec.memory_mib
         members = family(self.pid)
+        used = resident_mib(members)
+        self.peak_mib = max(self.peak_mib, used)
         if len(members) > MAX_PROCESSES:
             self._overrun = f"had {len(members)} processes; {MAX_PROCESSES} are allowed"
-        elif limit and (used := resident_mib(members)) > limit:
+        elif limit and used > limit:
             self._overrun = f"used {used} MiB of memory; {limit} MiB are allowed"
         if self._overrun:
             self.kill()

@@ -227,6 +227,8 @@ class Observation:
     """What it printed, at most 4,000 characters, as text."""
     device: str = ""
     """`cuda` or `interpreter`: where the kernel really ran."""
+    notes: tuple[str, ...] = ()
+    """What the device could not look at, and why, by no fault of the kernel."""
     regions: tuple[Region, ...] = ()
     """Where the tensors lay; with the check `memcheck` only."""
 

@@ -49,6 +49,11 @@ class SocketLink:
         self._closed = False
         self._use = threading.RLock()
 
+    @property
+    def peak_mib(self) -> int:
+        """Return 0: the server's side of a socket is not seen from here."""
+        return 0
+
     def start(self) -> WorkerInfo:
         """Connect, ask for a worker and wait for its greeting.
 
@@ -80,6 +85,7 @@ class SocketLink:
         return WorkerStart(
             role=self.role, env=self.settings.env, memory_mib=self.settings.memory_mib,
             reply_bytes=self.settings.reply_bytes, memcheck=self.settings.memcheck,
+            targets=self.settings.targets,
         )  # fmt: skip
 
     def _check(self, server: ServerInfo) -> None:

@@ -140,6 +140,7 @@ def _worker(served: Served, wanted: Any, number: int) -> KernelWorker | Referenc
     settings = WorkerSettings(
         device=served.device, gpus=served.gpus, triton_cache=served.cache, env=wanted.env,
         memory_mib=wanted.memory_mib, reply_bytes=wanted.reply_bytes, memcheck=wanted.memcheck,
+        targets=wanted.targets,
     )  # fmt: skip
     match wanted.role:
         case "kernel":

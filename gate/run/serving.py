@@ -32,6 +32,8 @@ class WorkerStart:
     """Resident memory at most, MiB; 0 for no limit."""
     reply_bytes: int = 2**31
     """Bytes of tensors that one reply may hold."""
+    targets: tuple[str, ...] = ()
+    """Architectures to compile for; see `WorkerSettings`."""
     memcheck: bool = False
     """Under compute-sanitizer."""
 

@@ -34,6 +34,9 @@ class WorkerSettings:
     memcheck: bool = False
     """Run kernel workers under compute-sanitizer (`cuda` only): slow, names the line of an
     access out of bounds."""
+    targets: tuple[str, ...] = ()
+    """Architectures that the interpreter compiles every specialisation for; empty: the default one,
+    and only the likeliest to fail to the end."""
     trees: int = 2
     """Code trees that one kernel worker keeps a process for (head and base)."""
     gpus: tuple[str, ...] = ()

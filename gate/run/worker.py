@@ -62,6 +62,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--role", choices=("kernel", "reference"), default="kernel")
     parser.add_argument("--device", choices=DEVICES, default="interpreter")
     parser.add_argument("--supervisor", type=int, default=0)
+    parser.add_argument("--targets", default="")
     parser.add_argument("--reply-bytes", type=int, default=2**31)
     return parser.parse_args(arguments)
 
@@ -92,7 +93,9 @@ def _kernel(options: argparse.Namespace) -> tuple[dict[str, Any], Answer]:
     # Torch and triton take seconds to import, and only a worker may pay for that.
     from gate.run.bench import Bench  # noqa: PLC0415
 
-    bench = Bench(options.device, options.reply_bytes)
+    bench = Bench(
+        options.device, options.reply_bytes, tuple(filter(None, options.targets.split(",")))
+    )
     return bench.describe(), bench.answer
 
 

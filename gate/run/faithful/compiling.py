@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gate.run.faithful.depth import Depth
 from gate.run.faithful.place import kernel_id
 from gate.run.faithful.specialise import specialisation
 from gate.run.protocol import Fault
@@ -32,10 +33,13 @@ _CODE = (
 class Compiling:
     """Compiles each specialisation once, in a process of its own."""
 
-    def __init__(self, root: str, targets: Sequence[str], seconds: float) -> None:
+    def __init__(
+        self, root: str, targets: Sequence[str], seconds: float, *, complete: bool = False
+    ) -> None:
         self.root = root
         self.targets = list(targets)
         self.seconds = seconds
+        self.depth = Depth(complete=complete)
         self.notes: list[str] = []
         self._process: subprocess.Popen[str] | None = None
         self._replies: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -58,7 +62,10 @@ class Compiling:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._numbers) + 1
-            self._ask({"id": number, "path": _path(), "targets": self.targets, **described})
+            self._ask({
+                "id": number, "path": _path(), "targets": self.targets,
+                "whole": self.depth.whole(described), **described,
+            })  # fmt: skip
         self._pending.append((number, kernel_id(kernel.fn, self.root), tuned))
         return number
 
@@ -84,7 +91,9 @@ class Compiling:
         A specialisation that cannot be tried counts as refused, so that the kernel's own error
         stands.
         """
+        complete, self.depth.complete = self.depth.complete, True
         number = self.submit(kernel, arguments, options, tuned=False)
+        self.depth.complete = complete
         if number is None:
             return "it could not be compiled here"
         self._pending.pop()

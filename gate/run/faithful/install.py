@@ -162,7 +162,9 @@ def install(options: FaithfulOptions) -> FaithfulState:
     JITFunction.run = _no_gluon
     tuning = Tuning(options.rerun_tuned)
     tuning.install()
-    compiling = Compiling(options.root, options.targets, options.compile_seconds)
+    compiling = Compiling(
+        options.root, options.targets, options.compile_seconds, complete=options.complete
+    )
     atexit.register(compiling.close)
     return FaithfulState(launcher, tuning, compiling, _notes(triton.__version__))
 

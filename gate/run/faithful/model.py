@@ -17,6 +17,8 @@ class FaithfulOptions:
     """Triton version whose generated code is emulated; empty: the one that is installed."""
     targets: tuple[str, ...] = ("sm_90",)
     """What specialisations are compiled for: `sm_80`, `sm_90`, `gfx942`."""
+    complete: bool = False
+    """Whether every specialisation goes through the whole compiler, not the likeliest to fail."""
     compile_seconds: float = 60.0
     """Longest wait for the compiler."""
     rerun_tuned: bool = True
