@@ -22,6 +22,8 @@ servers=()
 
 out=$(mktemp -d)
 chmod 711 "$out"
+# Called by the trap below.
+# shellcheck disable=SC2329
 clean_up() {
   kg_unmute
   end_sandboxes
@@ -42,7 +44,9 @@ as() {
     env "$@"
 }
 
-# gate VERB NAME=VALUE...: the trusted side, with the inputs and what GitHub says of the event.
+# gate VERB NAME=VALUE...: the trusted side, with the inputs and what GitHub says of the event. It is
+# started through kg_beside.
+# shellcheck disable=SC2329
 gate() {
   local verb=$1 name given=()
   shift

@@ -44,7 +44,7 @@ need() {
 install_prism() {
   need node nodejs
   need npm npm
-  [ -f "$here/npm/node_modules/@stoplight/prism-cli/package.json" ] \
+  [ "$here/npm/node_modules/.package-lock.json" -nt "$here/npm/package.json" ] \
     && [ -f "$here/npm/node_modules/@octokit/webhooks-examples/package.json" ] \
     || npm install --prefix "$here/npm" --no-audit --no-fund --no-package-lock > "$work/npm.log" 2>&1 \
     || lack "npm could not install what tests/action/npm/package.json names; $work/npm.log says why"
