@@ -1,6 +1,6 @@
 """How long `kernel-gate list` takes to find the changed kernels of a large repository.
 
-    python benchmarks/bench_list.py [--files N] [--kernels N] [--repeat N]
+    python benchmarks/bench_list.py [--files N] [--kernels N] [--repeat N] [--out FILE]
 
 Makes a git repository of Python files in a temporary folder (kernels with launchers, helpers and
 constants in other modules, wrappers that re-export, plain modules), commits a change to a few of
@@ -11,7 +11,6 @@ to its end. The least of `--repeat` runs counts, since the machine has other wor
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -19,6 +18,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from record import surroundings, write
 
 from gate.change.changed import Changes, changed_kernels
 from gate.change.git import Repo
@@ -276,12 +277,15 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1000)
     parser.add_argument("--kernels", type=int, default=200)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--out", type=Path, help="write the record here as JSON")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kernel-gate-bench-") as name:
         folder = Path(name)
         make_repository(folder, args.files, args.kernels)
         changes = find_changes(folder)
         report = {
+            "benchmark": "list",
+            **surroundings(),
             "python_files": sum(1 for _ in folder.rglob("*.py")),
             "bytes": sum(path.stat().st_size for path in folder.rglob("*.py")),
             "kernels": len(changes.index.kernels),
@@ -290,7 +294,7 @@ def main() -> None:
             "scan_and_compare_s": least(args.repeat, lambda: find_changes(folder)),
             "process_s": least(args.repeat, lambda: fresh_process(folder)),
         }
-    print(json.dumps(report, indent=2))
+    write(report, args.out)
 
 
 if __name__ == "__main__":

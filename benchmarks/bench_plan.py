@@ -6,13 +6,11 @@ python benchmarks/bench_plan.py [--cases N] [--repeat N] [--out FILE]
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from record import surroundings, write
 
 from gate.case.plan import make_plan
 from gate.schema.load import load_text
@@ -77,15 +75,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the record here as JSON")
     options = parser.parse_args()
     record = {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "machine": platform.machine(),
+        "benchmark": "plan",
+        **surroundings(),
         "plans": [measure(options.cases, options.repeat, d) for d in ("interpreter", "cuda")],
     }
-    text = json.dumps(record, indent=1)
-    print(text)
-    if options.out:
-        options.out.write_text(text + "\n")
+    write(record, options.out)
 
 
 if __name__ == "__main__":

@@ -6,23 +6,29 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 """The repository."""
+sys.path.insert(0, str(ROOT))
 PACKAGES = ("numpy", "torch", "triton", "ml_dtypes", "PyYAML")
 """Packages whose versions a record names."""
 
 
 def surroundings() -> dict[str, Any]:
-    """Return the versions, the machine in general terms, and the commit that was measured."""
+    """Return the versions, the machine in general terms, and the commit that was measured.
+
+    load_average  of the last minute: above the number of cores, wall times are too long
+    """
     return {
         "commit": commit(),
         "python": platform.python_version(),
         "versions": {name: found for name in PACKAGES if (found := _version(name))},
         "machine": f"{cores()} cores, {memory_gib()} GiB, {platform.machine()}",
+        "load_average": round(os.getloadavg()[0], 1),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ _NAME_AS = re.compile(rb"(\*|\w+)(?:[\s\\]+as[\s\\]+(\w+))?")
 _MODULE_AS = re.compile(rb"([\w.]+)(?:[\s\\]+as[\s\\]+(\w+))?")
 _WORD = re.compile(rb"\w+")
 
+_HELD = 16_384
+"""Files whose text is read once for both sides of a comparison."""
 _WHOLE = ""
 """Stands for a module itself among the names that are imported from it."""
 
@@ -85,21 +88,21 @@ class ImportGraph:
     def _words_of(self, path: str) -> frozenset[bytes]:
         """The words of a file outside its import statements."""
         if path not in self._words:
-            rest = _IMPORT.sub(b"", self._project.sources[path])
-            self._words[path] = frozenset(_WORD.findall(rest))
+            self._words[path] = _words_outside_imports(self._project.sources[path])
         return self._words[path]
 
     def _imported(self, path: str, raw: bytes) -> Iterator[tuple[str, _Taken]]:
         """Yield the imports of a file; a submodule comes as a name and as a whole module."""
         if b"import" not in raw:
             return
-        for dots, module, listed, plain, modules in _IMPORT.findall(raw):
+        for dots, module, listed, plain, modules in _import_statements(raw):
             if modules:
                 for name, renamed in _MODULE_AS.findall(modules):
                     word = name.decode("latin-1")
                     bound = renamed.decode("latin-1") or word.partition(".")[0]
-                    taken = _Taken(path=path, name=_WHOLE, bound=bound)
-                    yield self._project.map.absolute(path, word), taken
+                    whole = self._project.map.absolute(path, word)
+                    if whole:
+                        yield whole, _Taken(path=path, name=_WHOLE, bound=bound)
                 continue
             found = self._module(path, len(dots), module.decode("latin-1"))
             for name, renamed in _NAME_AS.findall(listed or plain) if found else ():
@@ -114,6 +117,16 @@ class ImportGraph:
         if level:
             return self._project.map.relative(path, level, name)
         return self._project.map.absolute(path, name)
+
+
+@functools.lru_cache(maxsize=_HELD)
+def _import_statements(raw: bytes) -> list[tuple[bytes, ...]]:
+    return _IMPORT.findall(raw)
+
+
+@functools.lru_cache(maxsize=_HELD)
+def _words_outside_imports(raw: bytes) -> frozenset[bytes]:
+    return frozenset(_WORD.findall(_IMPORT.sub(b"", raw)))
 
 
 def is_user_path(path: str) -> bool:
