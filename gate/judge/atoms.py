@@ -21,6 +21,8 @@ Mask = npt.NDArray[np.bool_]
 
 POWERS = tuple(2**k for k in range(1, 12))
 """Tile sizes that are tried beside the known ones."""
+ORDINARY = frozenset({"normal", "uniform", "mixed"})
+"""Fills whose values are like any others: no bug needs them."""
 SIGN_COST = 1.75
 """What it costs to say that some value is negative, or positive: a sign is not a chance bound."""
 _FLAG_COSTS = (
@@ -164,6 +166,8 @@ def _others(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:
         for value in values:
             if name.startswith(FILL_OF):
                 arg = name.removeprefix(FILL_OF)
+                if value in ORDINARY:
+                    continue
                 yield make_atom(f"{arg} is filled with {value}", 1.9, name, "word")
                 yield make_atom(f"{arg} is not filled with {value}", 2.4, name, "word")
             else:

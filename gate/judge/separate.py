@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gate.judge.atoms import Atom, Mask, Table, make_atom, make_table, narrowed
+from gate.judge.atoms import ORDINARY, Atom, Mask, Table, make_atom, make_table, narrowed
 from gate.judge.conditions import (
     Condition,
     exact_conditions,
@@ -39,8 +39,6 @@ EXCEPTING_SHARE = 0.8
 """Share of the cases under a condition that must fail for the others to be strays."""
 STRAY_FIRST, STRAY_COST = 0.4, 0.9
 """What strays cost: with three, a second condition that explains them is sooner true."""
-ORDINARY = frozenset({"normal", "uniform", "mixed"})
-"""Fills whose values are like any others."""
 ORDINARY_COST = 0.4
 """What it costs to look at cases with ordinary values alone."""
 ALWAYS_COST = 1.1

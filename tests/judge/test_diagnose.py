@@ -256,3 +256,60 @@ def test_a_kind_that_says_it_all(kind: FailureKind, words: str) -> None:
     one = [JudgedCase(case=parse_case(PLAN[0]), failed=True)]
     found = diagnose(UNARY, one, failure(kind))
     assert words in found.cause and found.mends
+
+
+# --- ordinary values, strays and the words for strides -------------------------------------------
+
+
+def judged_softmax(*cases: tuple[int, int, str, bool]) -> list[JudgedCase]:
+    return [
+        JudgedCase(case=parse_case(softmax_case(b, h, x=f"contiguous/{fill}")), failed=failed)
+        for b, h, fill, failed in cases
+    ]
+
+
+def test_a_bug_that_every_ordinary_case_shows_is_there_always() -> None:
+    shown = [(b, h, "normal", True) for b in (1, 2, 5) for h in (16, 33, 128, 256)]
+    hidden = [(2, 64, "negative", False), (3, 128, "zeros_row", False), (1, 7, "negative", False)]
+    found = diagnose(UNARY, judged_softmax(*shown, *hidden), failure(), tiles=(128,))
+    assert found.condition == (
+        "fails on every case; hidden by the values of `negative` in x, `zeros_row` in x"
+    )
+
+
+def test_a_sign_is_preferred_to_hidden_values() -> None:
+    cases = [(b, h, fill, fill != "constant") for b in (1, 2, 3) for h in (64, 100, 256)
+             for fill in ("normal", "negative", "constant")]  # fmt: skip
+    found = diagnose(UNARY, judged_softmax(*cases), failure(), tiles=(128,))
+    assert "x is not filled with constant" in found.condition or "min of x < 0" in found.condition
+
+
+def test_one_stray_case_is_sooner_luck_than_a_second_condition() -> None:
+    cases = [(b, h, "normal", h % 128 != 0) for b in (1, 2, 3, 4) for h in (64, 100, 128, 129, 256)]
+    cases[1] = (*cases[1][:3], False)
+    found = diagnose(UNARY, judged_softmax(*cases), failure(), tiles=(128,))
+    assert found.condition.startswith("fails only when H % 128 != 0 (11 of 12 such cases)")
+
+
+@pytest.mark.parametrize("kind", [FailureKind.OOB_READ, FailureKind.OOB_WRITE, FailureKind.RACE])
+def test_a_wrong_stride_is_blamed_for_what_lies_outside(kind: FailureKind) -> None:
+    seen = [
+        JudgedCase(case=parse_case(t), failed="row_gap" in t or "transp" in t or "col" in t)
+        for t in PLAN
+    ]
+    found = diagnose(UNARY, seen, failure(kind), tiles=(128,))
+    assert found.cause == "`x` is read as if it were contiguous: its strides never reach the launch"
+
+
+def test_rows_that_lie_apart_are_told_from_tensors_that_are_copied_first() -> None:
+    schema = op(args=(tensor("x", "B H"), tensor("g", "B H")), returns=(ret("y", "B H"),))
+
+    def factors(x: str, g: str) -> Factors:
+        text = f"op[B=8 H=16; T=float32; x={x}/normal g={g}/normal; seed=000001]"
+        return factors_of(schema, [parse_case(text)])[0]
+
+    pitches = "x and g have other row pitches"
+    assert not factors("contiguous", "col_stride2").flags[pitches]  # copied, then packed
+    assert factors("row_gap", "col_stride2").flags[pitches]
+    assert factors("row_gap", "contiguous").flags["rows of x are not packed"]
+    assert factors("contiguous", "contiguous").flags["x.stride(1) == 1"]
