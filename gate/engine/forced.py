@@ -10,6 +10,7 @@ from gate.case.bind import bind
 from gate.case.model import Case
 from gate.case.text import format_case
 from gate.engine.context import CaseRecord, case_variables
+from gate.engine.gradients import dry_grad
 from gate.engine.lanes import Lane
 from gate.engine.settings import Force, RunSettings
 from gate.engine.task import OpTask
@@ -17,6 +18,7 @@ from gate.judge.facts import blamed, faults
 from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
 from gate.run.protocol import LoadRequest, Observation, Outcome, RunRequest
 from gate.run.wire import dry_args
+from gate.schema.gradients import own_returns
 
 TUNER_DROPS = frozenset({"OutOfResources", "PTXASError", "CompileTimeAssertionFailure"})
 """Errors by which a tuner drops a config and goes on (`Autotuner._bench`)."""
@@ -43,8 +45,8 @@ def dry_case(
                     entry=task.schema.entry.text, setup=task.setup,
                 ),
                 args=args, variables=case_variables(bound.dims, bound.dtypes),
-                returns=tuple(ret.name for ret in task.schema.returns),
-                dry=True, seconds=settings.case_seconds,
+                returns=tuple(ret.name for ret in own_returns(task.schema)),
+                grad=dry_grad(bound), dry=True, seconds=settings.case_seconds,
             )
         )  # fmt: skip
     kernel = blamed(seen, task.kernels)

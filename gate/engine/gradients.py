@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gate.case.bind import expression_env, variables_of
 from gate.case.bound import BoundCase, BoundTensor
 from gate.case.frame import plain
 from gate.case.incoming import drawn_incoming
@@ -21,7 +22,7 @@ from gate.judge.env import environment
 from gate.judge.oracle import ReferenceFault
 from gate.run.argwire import GradWire
 from gate.run.protocol import GradRequest, Mode
-from gate.run.wire import wire_gradients
+from gate.run.wire import dry_gradients, wire_gradients
 from gate.schema.gradients import own_returns, without_gradients
 
 
@@ -37,6 +38,19 @@ def grad_wire(bound: BoundCase, inputs: Inputs) -> GradWire | None:
     env = environment(bound, inputs.values)
     clobbers = grad.clobbers is not None and bool(plain(grad.clobbers, env))
     return wire_gradients(bound, inputs, _through(bound, env), clobbers)
+
+
+def dry_grad(bound: BoundCase) -> GradWire | None:
+    """Return the backward call of a dry launch; None for an op without `grad`, and where only the
+    values of a case could say what flows back.
+
+    Raises
+        CaseTextError  `when` cannot be evaluated
+    """
+    if bound.schema.grad is None:
+        return None
+    env = expression_env(bound.args, variables_of(bound))
+    return dry_gradients(bound, _through(bound, env))
 
 
 def grad_request(bound: BoundCase, inputs: Inputs) -> GradRequest | None:

@@ -64,7 +64,9 @@ def _pairs(
     """Pair each return that has a graph with its incoming gradient, in the return's dtype."""
     pairs = []
     for name, place in grad.through:
-        at = names.index(name) if name in names else place
+        at = place
+        if names:
+            at = names.index(name) if name in names else len(values)
         value = values[at] if at < len(values) else None
         if not isinstance(value, torch.Tensor) or not value.requires_grad:
             continue

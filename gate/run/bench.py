@@ -233,18 +233,20 @@ class Bench:
         error, outcome, inside = None, Outcome.RETURNED, 0.0
         outputs: tuple[OutputFact, ...] = ()
         try:
-            fresh = contextlib.nullcontext() if request.dry else poisoned_memory(request.poison)
-            with fresh:
+            with _fresh_memory(request):
                 returned = self._invoke(entry, args, kwargs, env)
                 self.device.finish()
             inside = time.perf_counter() - started
             if not request.dry:
                 outputs = collect_outputs(returned, request.returns, slabs, self.reply_bytes)
-            if request.grad is not None and not request.dry:
-                with poisoned_memory(request.poison):
+            if request.grad is not None:
+                started = time.perf_counter() - inside
+                with _fresh_memory(request):
                     gradients = run_backward(returned, request.returns, request.grad, env, incoming)
                     self.device.finish()
-                outputs = with_gradients(outputs, gradients, slabs, self.reply_bytes)
+                inside = time.perf_counter() - started
+                if not request.dry:
+                    outputs = with_gradients(outputs, gradients, slabs, self.reply_bytes)
         except BaseException as problem:  # noqa: BLE001 - the change's code may raise anything
             inside = inside or time.perf_counter() - started
             outcome, error = self.device.failure(problem, self.root)
@@ -329,6 +331,11 @@ class Bench:
             )  # fmt: skip
         slabs.append(slab)
         return slab.tensor
+
+
+def _fresh_memory(request: RunRequest) -> contextlib.AbstractContextManager[None]:
+    """Poison what a call allocates; a dry one may allocate more than there is."""
+    return contextlib.nullcontext() if request.dry else poisoned_memory(request.poison)
 
 
 def _regions(slabs: Sequence[Slab]) -> tuple[Region, ...]:

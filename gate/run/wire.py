@@ -13,6 +13,7 @@ from gate.case.incoming import placed_incoming
 from gate.case.inputs import Inputs
 from gate.case.layouts import place
 from gate.case.model import DtypeScalar
+from gate.dtypes import DTYPES
 from gate.run.argwire import ArgWire, GradWire, ListWire, ScalarWire, TensorWire
 from gate.schema.model import Io
 
@@ -68,6 +69,8 @@ def dry_args(bound: BoundCase) -> tuple[ArgWire, ...] | None:
     computed from others, and so has no value or no shape yet."""
     found: list[ArgWire] = []
     for arg in bound.args:
+        if _comes_in(arg):
+            continue
         match arg:
             case BoundScalar():
                 if arg.make is not None:
@@ -83,6 +86,27 @@ def dry_args(bound: BoundCase) -> tuple[ArgWire, ...] | None:
                     return None
                 found.append(_dry_tensor(arg))
     return tuple(found)
+
+
+def dry_gradients(bound: BoundCase, through: Sequence[str]) -> GradWire | None:
+    """Return the backward call of a dry launch; None without one, or when a shape is not known."""
+    grad = bound.schema.grad
+    tensors = {
+        arg.arg.incoming: arg for arg in bound.args if isinstance(arg, BoundTensor) and arg.place
+    }
+    if grad is None or not set(through) <= set(tensors):
+        return None
+    passed = {arg.name for arg in bound.args if _float_tensors(arg)}
+    return GradWire(
+        args=tuple(name for name in grad.args if name in passed),
+        through=tuple(through),
+        incoming=tuple(_dry_tensor(tensors[name]) for name in through),
+    )
+
+
+def _float_tensors(arg: BoundArg) -> bool:
+    held = arg.items if isinstance(arg, BoundList) else (arg,)
+    return all(isinstance(one, BoundTensor) and DTYPES[one.dtype].is_float for one in held)
 
 
 def _dry_tensor(tensor: BoundTensor) -> TensorWire:

@@ -18,6 +18,7 @@ from gate.engine.benchmarks import run_benchmarks
 from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
 from gate.engine.emit import emit_test
+from gate.engine.forced import dry_case
 from gate.engine.lanes import Crew
 from gate.engine.settings import RunSettings
 from gate.engine.task import OpTask
@@ -251,6 +252,19 @@ def test_the_launches_of_forward_and_backward_are_recorded(
     record = judged(tasks["rms_norm_train"], crew, text + "eps=1e-06; seed=000001]")
     names = [launch.kernel.split("::")[1] for launch in record.observation.launches]
     assert {"rms_norm_kernel", "rms_norm_backward_kernel"} <= set(names)
+
+
+def test_a_dry_launch_shows_the_grids_of_the_backward_too(
+    tasks: dict[str, OpTask], crew: Crew
+) -> None:
+    text = "layer_scale_train[M=4096 N=4096; T=float32; x=contiguous/normal gamma=contiguous/normal"
+    case = parse_case(f"{text} residual=null; seed=000001]")
+    task = tasks["layer_scale_train"]
+    record = crew.call(lambda lane: dry_case(task, case, lane, SETTINGS))
+    grids = {x.kernel.split("::")[1]: x.grid for x in record.observation.launches}
+    assert grids == {
+        "layer_scale_kernel": (128, 64, 1), "layer_scale_backward_kernel": (64, 1, 1)
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
