@@ -107,7 +107,7 @@ class Evidence:
             if DTYPES[self.dtype].is_float:
                 out = to_float64(encode(out, self.dtype))
             with np.errstate(invalid="ignore", over="ignore"):
-                most = max(most, largest(np.abs(out - ref), float(np.abs(ref).max(initial=0.0))))
+                most = max(most, largest(np.abs(out - ref), 0.0, trusted=True))
         return most
 
     def _rounded(self, name: str, ask: Callable[[], F64 | None]) -> F64 | None:

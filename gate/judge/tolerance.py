@@ -280,21 +280,24 @@ def _cancelled(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
     return np.full_like(x, CANCELLED * max(evidence.reach, evidence.reach**2))
 
 
-def _chance(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
-    """2B32 on slightly other inputs, for outputs of few elements.
+def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
+    """2B32 where float32 loses every digit, and that of slightly other inputs for few elements.
 
-    A gradient of a norm over one element is what is left of two equal terms: torch may leave
-    nothing of it, a kernel as careful leaves a rounding of one of them.
+    The gradient of a norm over one element is what is left of two equal terms: torch in float32
+    leaves a rounding of one of them, or by chance nothing, and a kernel as careful does the same.
     """
-    past = CHANCE * max(evidence.reach, evidence.reach**2)
-    if evidence.ref.size > FEW or bool((x > np.maximum(allowed, past)).any()):
+    most = CHANCE * max(evidence.reach, evidence.reach**2)
+    if rule.working == "float64" or bool((x > np.maximum(allowed, most)).any()):
         return np.zeros_like(x)
-    return np.full_like(x, NATIVE * evidence.nearby_error())
+    size = NATIVE * largest(evidence.float32_error(), evidence.peak, trusted=True)
+    if evidence.ref.size <= FEW and bool((x > np.maximum(allowed, size)).any()):
+        size = max(size, NATIVE * evidence.nearby_error())
+    return np.full_like(x, min(size, most))
 
 
 _MORE: tuple[tuple[str, Callable[[Evidence, Rule, F64, F64], F64]], ...] = (
     ("noise", _noise), ("second order", _second_order), ("long sums", _long_sums),
-    ("cancelled", _cancelled), ("chance", _chance),
+    ("cancelled", _cancelled), ("lost digits", _lost_digits),
 )  # fmt: skip
 """Terms that are looked at only when a case would fail without them, by name."""
 
