@@ -24,6 +24,8 @@ pytestmark = [
 ]
 
 
+ENGINE = ("DOCKER_HOST", "KG_BUILD_NETWORK")
+"""Variables that lead to the engine, and its containers to a network."""
 INFO = RunInfo(tool="0.1.0", seed=1, device="", head="a" * 40)
 
 
@@ -33,7 +35,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def environment(checkout: Checkout, **more: str) -> dict[str, str]:
-    engine = {name: os.environ[name] for name in ("DOCKER_HOST",) if name in os.environ}
+    engine = {name: os.environ[name] for name in ENGINE if name in os.environ}
     return checkout.environment(**engine, **more)
 
 
@@ -139,7 +141,9 @@ def test_the_container_action_blocks_with_the_kernels_as_another_user(checkout: 
         KG_DEVICE="interpreter", KG_CASES_PER_KERNEL="12", KG_COMMENT="off", KG_TOKEN="s3cret",
         ACTIONS_RUNTIME_TOKEN="s3cret",
     )  # fmt: skip
-    words = ["docker", "run", "--rm", "--network", "none", "-v", f"{checkout.folder}:/github"]
+    words = ["docker", "run", "--rm", "--network", "none"]
+    for place in ("workspace", "event.json", "output", "summary"):
+        words += ["-v", f"{checkout.folder}/{place}:/github/{place}"]
     for name, value in given.items():
         if name.startswith(("KG_", "GITHUB_", "ACTIONS_")) and name != "KG_PYTHON":
             words += ["-e", f"{name}={value.replace(str(checkout.folder), '/github')}"]
