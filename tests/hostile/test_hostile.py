@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gate.engine.device import choose_device
 from gate.run.argwire import TensorWire
 from gate.run.pool import KernelWorker, WorkerSettings, start_workers
 from gate.run.process import family
@@ -46,10 +47,22 @@ def shared_memory() -> set[str]:
     return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
 
 
-@pytest.fixture(scope="module")
-def worker():
+MEMORY = {"interpreter": 1500, "cuda": 6000}
+"""MiB of a worker; a CUDA context is a part of it."""
+NO_GPU = choose_device("auto") != "cuda"
+DEVICES = [
+    "interpreter",
+    pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no GPU here")]),
+]
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def worker(request):
     before, shared = set(family(os.getpid())), shared_memory()
-    made = start_workers(WorkerSettings(memory_mib=1500, stop_seconds=0.5), 1)[0]
+    settings = WorkerSettings(
+        device=request.param, memory_mib=MEMORY[request.param], stop_seconds=0.5
+    )
+    made = start_workers(settings, 1)[0]
     yield made
     made.close()
     assert set(family(os.getpid())) <= before
@@ -81,7 +94,7 @@ ENDS = [
     ("hang_with_the_lock_held", HUNG, "hang", "no answer within 0.5 s"),
     ("recurse_for_ever", RAISED, "RecursionError", "recursion"),
     ("recurse_in_c", DIED, "", ""),
-    ("allocate_without_end", DIED, "memory", "1500 MiB are allowed"),
+    ("allocate_without_end", DIED, "memory", "00 MiB are allowed"),
     ("fork_without_end", DIED, "memory", "are allowed"),
     ("fork_and_return", RETURNED, "", ""),
     ("leave_a_child", RETURNED, "", ""),
@@ -254,6 +267,11 @@ def test_a_write_far_away_is_seen_or_kills(worker):
     seen = worker.run(
         request("memory.py::far_away", tensor("x"), tensor("out", "out"), checks=CHECKS)
     )
+    if worker.info.device == "cuda":
+        assert seen.outcome is RAISED and seen.error is not None, seen
+        assert seen.error.stage == "device"
+        check_next_case(worker)
+        return
     assert seen.outcome is RETURNED and seen.faults[0].kind == "oob_write", seen
     assert seen.faults[0].tensor == "out"
     seen = worker.run(request("memory.py::far_away_from_python", tensor("x"), tensor("out", "out")))

@@ -27,7 +27,7 @@ def _launch(x, out, shift):
 
 
 def in_bounds(x):
-    return _launch(x, torch.empty(x.shape), 0)
+    return _launch(x, torch.empty(x.shape, device=x.device), 0)
 
 
 def one_past_the_end(x, out):
