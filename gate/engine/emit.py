@@ -226,8 +226,14 @@ def emit_test(task: OpTask, case: Case, crew: Crew, record: CaseRecord, path: Pa
     The tolerance of each output is the largest allowance that the judge worked out for it.
 
     Raises
-        UsageError  the inputs are too large to carry, or the file cannot be written
+        UsageError  the op has no reference, the inputs are too large to carry, or the file cannot
+                    be written
     """
+    if task.schema.reference is None:
+        raise UsageError(
+            f"--emit-test: op {task.schema.op} has no reference, which a stand-alone test compares "
+            "with; replay the case without it to judge its properties"
+        )
     ready = crew.call(lambda lane: prepare(task, case, lane))
     bound = ready.bound
     wires = wire_args(bound, ready.inputs)

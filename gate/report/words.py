@@ -207,8 +207,9 @@ def case_gist(case: str) -> str:
 def statement(finding: Finding, mark: Mark) -> str:
     """Return a finding in one or two sentences: where it is wrong and by how much."""
     compared = finding.comparison
-    if compared is None or compared.stats is None or not compared.stats.wrong:
-        return mark(finding.message)
+    nothing = compared is None or compared.stats is None or not compared.stats.wrong
+    if compared is None or nothing or finding.kind is FailureKind.PROPERTY:
+        return mark(finding.message)  # a property's two sides are no output and its reference
     return measured(compared, mark)
 
 

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from engine import op_runs as ops
+from gate.case.text import parse_case
+from gate.engine.emit import emit_test
 from gate.engine.lanes import Crew
+from gate.engine.replay import replay_case
+from gate.engine.settings import RunSettings
+from gate.errors import UsageError
 from gate.judge.model import FailureKind, Verdict
+from gate.report.words import statement
 
 pytestmark = pytest.mark.triton
 
@@ -164,3 +170,17 @@ def test_a_property_that_cannot_be_evaluated_leaves_the_op_undecided(
     report = ops.run(ops.task(tmp_path, GOOD_SOFTMAX, schema), crew, cases=8)
     assert report.verdict is Verdict.UNDECIDED
     assert any("(op.op.yaml:10) cannot be evaluated" in note for note in report.notes)
+
+
+def test_the_reports_name_the_property_and_a_replay_fails_alike(tmp_path: Path, crew: Crew) -> None:
+    made = ops.task(tmp_path, BAD_TOPK, TOPK_SCHEMA)
+    report = ops.run(made, crew, cases=10)
+    (found, *_) = report.findings
+    shown = statement(found, str)
+    assert "property `" in shown and "op.op.yaml:" in shown
+    case = parse_case(found.case)
+    settings = RunSettings()
+    again = replay_case(made, case, crew, settings, finding=found)
+    assert again.failed and again.inputs_agree and again.outputs_agree
+    with pytest.raises(UsageError, match="has no reference"):
+        emit_test(made, case, crew, again.record, tmp_path / "test_case.py")
