@@ -267,6 +267,11 @@ class Sizer:
             if name in rows:
                 bound = self.limits.deep_rows if deep else self.limits.rows
                 left = min(left, bound / room_taken(rows - {name}, chosen))
+        for dims in self.together:
+            if name in dims:
+                longest = max((extent_of(chosen[d]) for d in dims if d in chosen), default=1)
+                taken = room_taken(dims - {name}, chosen)
+                left = min(left, self.limits.slices * max(longest, 1) / taken)
         return left
 
     def _one(self, factor: Factor, kind: str, cap: float, turn: int, taken: set[int]) -> Any:

@@ -180,6 +180,16 @@ def test_batch_and_heads_are_several_in_turn_and_leave_the_tile_edge_to_the_sequ
     assert sum(int(str(case.dim("S"))) > 32 for case in first) >= 2
 
 
+def test_heads_leave_the_tile_edge_to_keys_that_lie_outside_them() -> None:
+    one = schema(
+        dims=(dim("B", "1..8"), dim("H", "1..16"), dim("N", "1..4096"), dim("D", "1..128")),
+        args=(tensor("q", "B H D"), tensor("k", "B N H D")),
+        returns=(ret("o", "B H D"),),
+    )
+    case = make_plan(one).cases[0]
+    assert {int(str(case.dim(name))) % 16 for name in ("N", "D")} == {1}
+
+
 def test_masks_and_indices_have_probes_at_their_ends_past_a_tile() -> None:
     whys = {one.why: one.case for one in make_plan(varied(), cases=80).planned}
     assert {"mask is last_true", "mask is runs", "mask is one_true"} <= whys.keys()
