@@ -254,6 +254,14 @@ def test_the_launches_of_forward_and_backward_are_recorded(
     assert {"rms_norm_kernel", "rms_norm_backward_kernel"} <= set(names)
 
 
+def test_what_two_equal_terms_leave_of_a_gradient_is_no_alarm(
+    tasks: dict[str, OpTask], crew: Crew
+) -> None:
+    text = "rms_norm_train[M=17 N=1; T=float32; x=contiguous/shifted weight=contiguous/shifted "
+    text += "eps=1e-06 grad(y)=contiguous/shifted; seed=7eba50]"
+    assert judged(tasks["rms_norm_train"], crew, text).judgement.status is CaseStatus.PASS
+
+
 def test_a_dry_launch_shows_the_grids_of_the_backward_too(
     tasks: dict[str, OpTask], crew: Crew
 ) -> None:
