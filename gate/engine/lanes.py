@@ -17,7 +17,6 @@ from typing import TypeVar
 from gate.engine.clock import OTHER, WORKER, Clock
 from gate.engine.oracle import ReferenceCache
 from gate.result import Timings
-from gate.run.capacity import CUDA_LANES
 from gate.run.pool import (
     KernelWorker,
     ReferenceWorker,
@@ -33,6 +32,8 @@ costs the import of torch, seconds of a core and half a gigabyte."""
 
 T = TypeVar("T")
 Item = TypeVar("Item")
+FAR_AT_ONCE = 8
+"""Such cases on one GPU at the same time, at most: an op has one for each tensor."""
 FAR_MIB = 9 * 1024
 """Memory that a case with far rows may take: two tensors of 4 GiB with room to spare."""
 CHECKED_LANES = 2
@@ -113,7 +114,7 @@ class Crew:
         """Whether every lane has room for a tensor whose rows are more than 2**31 elements apart:
         memory of the device, or address space where pages exist once they are touched."""
         if self.info.device == "cuda":
-            return self.info.memory_mib >= CUDA_LANES * FAR_MIB
+            return self.info.memory_mib >= FAR_AT_ONCE * FAR_MIB
         return self._far_here
 
     def under(self, memcheck: bool) -> Crew:
