@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from action_repo import ROOT
 
+from gate.errors import WorkerError
 from gate.run.argwire import TensorWire
 from gate.run.pool import KernelWorker, WorkerSettings, start_workers
 from gate.run.protocol import LoadRequest, Observation, Outcome, RunRequest
@@ -124,3 +125,12 @@ def test_threat_20_a_flood_of_text_is_cut(worker: KernelWorker) -> None:
     seen = ask(worker, "answers.py::print_a_flood")
     assert seen.outcome is Outcome.RETURNED
     assert len(seen.output) <= 4000
+
+
+def test_threat_20_a_fork_bomb_may_end_the_sandbox_and_passes_nothing(worker: KernelWorker) -> None:
+    """Last here: the server itself may fall to the container's limit, and the run is undecided."""
+    try:
+        seen = ask(worker, "ends.py::fork_without_end")
+    except WorkerError:
+        return
+    assert seen.outcome is Outcome.DIED
