@@ -23,11 +23,12 @@ from gate.case.model import Case
 from gate.case.text import format_case, parse_case
 from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
-from gate.engine.device import choose_device, lane_count
+from gate.engine.device import choose_device
 from gate.engine.diagnosis import explain, investigate
+from gate.engine.foremen import share_out
 from gate.engine.lanes import Crew
 from gate.engine.oprun import OpRun
-from gate.engine.session import worker_settings
+from gate.engine.session import task_weight, worker_settings
 from gate.engine.settings import Event, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.errors import CaseTextError
@@ -218,16 +219,32 @@ def run_diagnosis(
     """
     loaded = load_corpus(corpus, only, part)
     settings = replace(settings, device=choose_device(settings.device))
-    rows = []
-    with Crew(worker_settings(settings), lane_count(settings)) as crew:
-        for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True):
-            if kernel.role is Role.BUGGY:
-                rows.append(_row(kernel, task, crew, settings, listener))
-        info = crew.info
-    return DiagnosisStudy(
-        device=settings.device, device_name=info.device_name, seed=settings.seed,
-        versions=info.versions, rows=tuple(rows),
+    turns = [
+        _Turn(kernel=kernel, task=task, settings=settings)
+        for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True)
+        if kernel.role is Role.BUGGY
+    ]
+    outcome = share_out(
+        _take_turn, turns, worker_settings(settings), settings, listener,
+        weight=lambda turn: task_weight(turn.task),
     )  # fmt: skip
+    return DiagnosisStudy(
+        device=settings.device, device_name=outcome.info.device_name, seed=settings.seed,
+        versions=outcome.info.versions, rows=outcome.results,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """One bug."""
+
+    kernel: CorpusKernel
+    task: OpTask
+    settings: RunSettings
+
+
+def _take_turn(crew: Crew, turn: _Turn, listener: Listener) -> DiagnosisRow:
+    return _row(turn.kernel, turn.task, crew, turn.settings, listener)
 
 
 def _row(

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from gate.engine.device import settle_device
+from gate.engine.foremen import share_out
 from gate.engine.lanes import Crew
-from gate.engine.margins import measure
-from gate.engine.session import worker_settings
+from gate.engine.margins import Measurement, measure
+from gate.engine.session import task_weight, worker_settings
 from gate.engine.settings import Event, Listener, RunSettings, silent
+from gate.engine.task import OpTask
 from gate.judge.model import Margin
 from gate.study.corpus import Role, load_corpus
 
@@ -85,18 +87,22 @@ def run_tolerance(
     """
     loaded = load_corpus(corpus, only, part)
     settings = settle_device(settings)
+    turns = [
+        _Turn(op=kernel.op, task=task, settings=replace(settings, seed=seed))
+        for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True)
+        if kernel.role is Role.CONTROL
+        for seed in range(seeds)
+    ]
+    outcome = share_out(
+        _take_turn, turns, worker_settings(settings), settings, listener,
+        weight=lambda turn: task_weight(turn.task),
+    )  # fmt: skip
     held: dict[tuple[str, str, str], list[float]] = {}
     alarms: list[str] = []
-    with Crew(worker_settings(settings), settings.jobs) as crew:
-        for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True):
-            if kernel.role is not Role.CONTROL:
-                continue
-            for seed in range(seeds):
-                found = measure(task, crew, replace(settings, seed=seed))
-                _gather(held, kernel.op, found.margins)
-                alarms += (f"seed {seed}: {text}" for text in (*found.failed, *found.outside))
-                listener(Event(kind="case", op=kernel.op, done=seed + 1, total=seeds))
-        info = crew.info
+    for turn, found in outcome.results:
+        _gather(held, turn.op, found.margins)
+        alarms += (f"seed {turn.settings.seed}: {text}" for text in (*found.failed, *found.outside))
+    info = outcome.info
     rows = tuple(
         ToleranceRow(kernel=op, dtype=dtype, term=term, shares=tuple(shares))
         for (op, dtype, term), shares in held.items()
@@ -105,6 +111,21 @@ def run_tolerance(
         device=settings.device, device_name=info.device_name, seeds=seeds,
         cases=settings.case_budget, versions=info.versions, rows=rows, alarms=tuple(alarms),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """One correct kernel with one seed."""
+
+    op: str
+    task: OpTask
+    settings: RunSettings
+
+
+def _take_turn(crew: Crew, turn: _Turn, listener: Listener) -> tuple[_Turn, Measurement]:
+    found = measure(turn.task, crew, turn.settings)
+    listener(Event(kind="note", op=turn.op, text=f"seed {turn.settings.seed} measured"))
+    return turn, found
 
 
 def _gather(
