@@ -162,9 +162,11 @@ def _ordinary(cases: Sequence[Factors], failed: Mask, table: Table) -> list[Sepa
 def _excepting(failed: Mask, table: Table, telling: Mask) -> list[Separation]:
     """Return single atoms that all failing and few passing cases satisfy.
 
-    One stray case is sooner luck (or values that hide the bug) than a second condition.
+    One stray case is sooner luck (or values that hide the bug) than a second condition. An atom
+    must explain more passing cases than it leaves strays: else what it excludes is luck as well.
     """
     count = int(failed.sum())
+    passing = int((telling & ~failed).sum())
     found = []
     for atom, column in table:
         strays = int((column & telling & ~failed).sum())
@@ -173,7 +175,7 @@ def _excepting(failed: Mask, table: Table, telling: Mask) -> list[Separation]:
                 condition=Condition(atoms=(atom,)), exact=False, failing=count,
                 seen=count + strays, assumed=STRAY_FIRST + STRAY_COST * strays,
             )  # fmt: skip
-            if separation.share >= EXCEPTING_SHARE:
+            if separation.share >= EXCEPTING_SHARE and passing - strays > 2 * strays:
                 found.append(separation)
     return found
 
