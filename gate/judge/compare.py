@@ -146,6 +146,10 @@ def _by_value(subject: Subject, ctx: Context, method: Method) -> Compared:
         flipped = flips(evidence, roundoff(rule.working))
         wrong[mask], words = flipped.wrong, flipped.rule
         wrong |= _beyond_float64(subject, out, ref, live)
+        if ctx.specials and not ctx.strict and wrong.any():
+            # What NaN and Inf become in an integer is not defined, on a CPU or a GPU.
+            tied = ctx.dependence.of(subject.index, subject.part, ref)
+            wrong &= True if tied is None else ~tied
     else:
         explained = explain(evidence, rule)
         wrong[mask], words = explained.wrong, explained.rule
@@ -255,6 +259,7 @@ def _evidence(
         ctx.reach,
         lambda: ctx.mixing.terms(subject.index, subject.part),
         lambda: ctx.nearby.pairs(subject.index, subject.part),
+        gain=ctx.gain,
     )
 
 

@@ -50,6 +50,8 @@ class Context:
     """`cuda` or `interpreter`."""
     reach: float = 0.0
     """Largest finite magnitude among the float inputs."""
+    gain: float = 1.0
+    """What a norm of this op multiplies by at most: 1/sqrt(eps), 1 without an eps."""
     tiles: tuple[int, ...] = ()
     """Tile sizes seen in the launches, for the words on where it is wrong."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gate.case.bind import expression_env, variables_of
-from gate.case.bound import BoundCase, BoundList, BoundTensor
+from gate.case.bound import BoundCase, BoundList, BoundScalar, BoundTensor
 from gate.case.frame import plain
 from gate.case.inputs import live_mask
 from gate.case.model import DtypeScalar
@@ -19,6 +19,8 @@ from gate.schema.model import Io, Live
 from gate.schema.nodes import DtypeName
 
 Mask = npt.NDArray[np.bool_]
+EPS_LARGEST = 2.0**-6
+"""A positive float scalar below this is taken for an eps."""
 
 
 def environment(bound: BoundCase, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,6 +57,13 @@ def largest_magnitude(inputs: Mapping[str, Any]) -> float:
                 wide = np.abs(to_float64(array))
                 sizes.append(float(wide[np.isfinite(wide)].max(initial=0.0)))
     return max(sizes)
+
+
+def norm_gain(bound: BoundCase) -> float:
+    """Return 1/sqrt(eps) for the smallest scalar arg that looks like an eps, 1 without one."""
+    values = [arg.value for arg in bound.args if isinstance(arg, BoundScalar)]
+    small = [v for v in values if isinstance(v, float) and 0 < v < EPS_LARGEST]
+    return float(min(small, default=1.0) ** -0.5)
 
 
 def live_elements(

@@ -35,6 +35,7 @@ class Evidence:
         reach: float = 0.0,
         terms: Callable[[], int] = lambda: 1,
         nearby: Callable[[], list[tuple[F64, F64]]] = list,
+        gain: float = 1.0,
     ) -> None:
         """Hold one comparison.
 
@@ -45,6 +46,7 @@ class Evidence:
                   differs
         select_spread  the same for s (it differs where values are sorted)
         reach     largest finite |input|
+        gain      what a norm multiplies by at most: 1/sqrt(eps), 1 without an eps
         terms     how many inputs one output is made of
         nearby    (truth, float32 reference), whole tensors, for slightly other inputs
         """
@@ -52,6 +54,7 @@ class Evidence:
         self.ref = ref
         self.dtype = dtype
         self.reach = reach
+        self.gain = gain
         self.terms = terms
         self._nearby = nearby
         self._witness = witness

@@ -18,7 +18,7 @@ from gate.case.bound import BoundCase
 from gate.errors import CaseTextError
 from gate.judge import facts
 from gate.judge.context import Context, JudgeSettings
-from gate.judge.env import dead_elements, environment, largest_magnitude, value_env
+from gate.judge.env import dead_elements, environment, largest_magnitude, norm_gain, value_env
 from gate.judge.mixing import Mixing
 from gate.judge.model import CaseJudgement, CaseStatus, Comparison, Failure, FailureKind
 from gate.judge.nearby import Nearby
@@ -214,6 +214,7 @@ def make_context(
         working=working_dtype(bound),
         device=observation.device or settings.device,
         reach=largest_magnitude(_living(inputs)),
+        gain=norm_gain(bound),
         tiles=_tiles(observation),
     )
 

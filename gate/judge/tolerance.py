@@ -18,13 +18,16 @@ u = 2^-11 is at least 4 * u * |ref|, as in a tail), and 2^-48 * min(64, max|in|)
 past 64 have saturated fully. Without it gelu, gelu's tanh form and softplus, written in float32 as
 everybody writes them, had false alarms on negative fills.
 
-Three more terms are looked at only when a case would fail without them:
+More terms are looked at only when a case would fail without them:
 
     s at 16u                  what moves with the square of u (the variance of equal values)
     2^-24 * max|ref| / 4      for each term of a sum that is made one element after the other
                               (`gate.judge.mixing` counts the terms)
     2^-22 * max|in|^2         where the whole reference is 0: nothing else says how large the terms
-                              were that cancel
+                              were that cancel; times 1/sqrt(eps) where a scalar arg is an eps, as
+                              a norm multiplies what is left by it
+    2^-23 * max|in|^2 * |ref| where the reference is flat: an exponent as large as a product of two
+                              inputs loses that share of itself, and of its exp
 
 What `tolerance:` declares changes this so:
 
@@ -68,6 +71,10 @@ SUM_STEP = 0.25
 """Half units in the last place that each term of a slow sum may lose (0.12 was seen)."""
 CANCELLED = 2.0**-22
 """Share of the largest product of two inputs that a difference of equal terms may leave."""
+EXPONENT = 2.0**14
+"""The largest exponent whose rounding is excused."""
+FLAT = 64.0
+"""Condition number up to which a reference counts as flat."""
 SATURATED = 64.0
 """Past this every function that saturates has done so, also in float64."""
 NATIVE = 2.0
@@ -277,7 +284,23 @@ def _cancelled(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
     """
     if evidence.peak > 0 or rule.working == "float64":
         return np.zeros_like(x)
-    return np.full_like(x, CANCELLED * max(evidence.reach, evidence.reach**2))
+    products = max(evidence.reach, evidence.reach**2)
+    return np.full_like(x, CANCELLED * products * evidence.gain)
+
+
+def _exponents(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
+    """What an exp loses whose argument is rounded, where the reference does not show it.
+
+    A softmax of scores near 200 that one key dominates gives that key's value, whatever the last
+    digits of the scores. A compiler that contracts `score * scale - top` into a fused multiply-add
+    for the sum and not for the values divides two exps that differ by a rounding of the score.
+    """
+    share = NOISE * min(EXPONENT, max(evidence.reach, evidence.reach**2))
+    size = share * np.abs(evidence.ref)
+    if rule.working == "float64" or not ((x > allowed) & (x <= rule.factor * size)).any():
+        return np.zeros_like(x)
+    s = spread_or_roundoff(evidence, rule.roundoff)
+    return np.where(s <= FLAT * rule.roundoff * np.abs(evidence.ref), size, 0.0)
 
 
 def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
@@ -297,7 +320,7 @@ def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
 
 _MORE: tuple[tuple[str, Callable[[Evidence, Rule, F64, F64], F64]], ...] = (
     ("noise", _noise), ("second order", _second_order), ("long sums", _long_sums),
-    ("cancelled", _cancelled), ("lost digits", _lost_digits),
+    ("cancelled", _cancelled), ("exponents", _exponents), ("lost digits", _lost_digits),
 )  # fmt: skip
 """Terms that are looked at only when a case would fail without them, by name."""
 

@@ -161,7 +161,8 @@ class Evaluator:
         env = _environment(request.inputs, request.variables, _to_float64)
         centre, names = self._values(request, dict(env))
         reach = [_zero_like(value) for value in centre]
-        base = Seed(request.seed).child("spread")
+        # Other signs for another u, so that asking again tells more; mirrored ones for -u.
+        base = Seed(request.seed).child("spread").child(repr(abs(request.roundoff)))
         for copy in range(request.copies):
             moved = dict(env)
             for name in request.inputs:

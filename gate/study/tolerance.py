@@ -23,7 +23,7 @@ from gate.study.corpus import Role, load_corpus
 
 TERMS = (
     "one ulp", "native", "float32", "envelope", "noise", "second order", "long sums", "cancelled",
-    "lost digits", "jumps", "declared",
+    "exponents", "lost digits", "jumps", "declared",
 )  # fmt: skip
 """Terms of the rule, in the order in which they are tried."""
 EDGES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
