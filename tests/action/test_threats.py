@@ -63,7 +63,10 @@ TESTS = {
         "report/test_report_text.py::test_no_text_reaches_the_log_as_a_command",
         "action/test_steps.py::test_what_the_container_prints_is_no_command",
     ),
-    12: ("action/test_act.py::test_a_job_passes_only_with_a_verdict_that_lets_through",),
+    12: (
+        "action/test_act.py::"
+        "test_only_a_job_that_succeeded_with_a_verdict_that_lets_through_is_enough",
+    ),
     13: (
         "action/test_stepfiles.py::test_outputs_are_read_back_whatever_they_hold",
         "action/test_steps.py::test_a_value_of_several_lines_is_one_output",

@@ -124,14 +124,10 @@ def tuned(kernel: Any, config: int | None, times: int = 1) -> dict[str, Any]:
     STATE.begin([x[1], y[1]], "forward", ALL)
     for _ in range(times):
         kernel[lambda meta: (triton.cdiv(8, meta["BLOCK"]),)](x[0], y[0], 8)
+    offered = len(STATE.offers.configs)
     STATE.force_config(None)
     faults = [fault.kind for fault in STATE.end()]
-    return {
-        "error": "",
-        "faults": faults,
-        "out": y[0].tolist(),
-        "configs": len(STATE.offers.configs),
-    }
+    return {"error": "", "faults": faults, "out": y[0].tolist(), "configs": offered}
 
 
 @scenario
