@@ -103,13 +103,16 @@ class Kept:
             self.notes += self._store.warnings
             self._store.warnings.clear()
 
-    def joined(self, scope: Scope, result: RunResult, *, seconds: float) -> RunResult:
+    def joined(
+        self, scope: Scope, result: RunResult, *, seconds: float, keep: bool = True
+    ) -> RunResult:
         """Keep what was decided now, and return the result with the reports that were at hand.
 
         result   of the scope that `left` gave
         seconds  of the whole run
+        keep     whether what was decided now can be trusted later
         """
-        if result.ops and not result.interrupted:
+        if keep and result.ops and not result.interrupted:
             self._keep(result.ops, result.info)
         by_op = {report.op: report for report in (*self.reports, *result.ops)}
         info = result.info

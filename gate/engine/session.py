@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from gate.engine.kept import Kept, Store
 from gate.engine.lanes import Crew
 from gate.engine.oprun import OpRun
 from gate.engine.scope import Scope
+from gate.engine.sealed import distrusted, seals_on, written
 from gate.engine.settings import Event, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.engine.verdicts import covered_verdict
@@ -47,22 +49,28 @@ def run_gate(
     settings = settle_device(settings)
     kept = Kept.of(scope, settings, store)
     try:
-        result = _run(kept.left(scope), settings, policy, listener, started)
+        result, sound = _run(kept.left(scope), settings, policy, listener, started)
     finally:
         kept.settle()
-    return kept.joined(scope, result, seconds=time.monotonic() - started)
+    return kept.joined(scope, result, seconds=time.monotonic() - started, keep=sound)
 
 
 def _run(
     scope: Scope, settings: RunSettings, policy: Policy, listener: Listener, started: float
-) -> RunResult:
+) -> tuple[RunResult, bool]:
+    """Run the ops; return the result, and whether the trees are as they were laid out."""
     if not scope.op_schemas:
-        return _result(scope, settings, policy, None, started)
-    with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
-        tasks = scope.tasks(open_folder(settings.trees or folder, settings))
+        return _result(scope, settings, policy, None, started), True
+    with tempfile.TemporaryDirectory(prefix="kernel-gate-") as temporary:
+        folder = open_folder(settings.trees or temporary, settings)
+        tasks = scope.tasks(folder)
+        seals = seals_on(tasks, folder)
         listener(Event(kind="start", text=f"{len(tasks)} ops on {settings.device}"))
         outcome = run_ops(tasks, settings, listener)
-        return _result(scope, settings, policy, outcome, started)
+        why = written(seals)
+        if why:
+            outcome = replace(outcome, results=distrusted(outcome.results, why))
+        return _result(scope, settings, policy, outcome, started), not why
 
 
 def worker_settings(settings: RunSettings, tasks: Sequence[OpTask] = ()) -> WorkerSettings:
