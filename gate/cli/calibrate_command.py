@@ -26,7 +26,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     parser = verbs.add_parser(
         "calibrate", help=help_line, allow_abbrev=False,
         description="Exit 0 when the figures were written, 1 when the kernel fails, and so is no "
-        "measure of anything.",
+        "measure of anything, 3 when there is no figure to write: a dtype needs at least "
+        f"{LEAST_CASES} cases that a tolerance judges.",
     )  # fmt: skip
     parser.add_argument("schema", type=Path, metavar="SCHEMA", help="an *.op.yaml file")
     parser.add_argument(
@@ -57,12 +58,20 @@ def command(options: argparse.Namespace) -> int:
     if refusal:
         print(f"kernel-gate: {schema.op}: {refusal}", file=sys.stderr)
         return int(ExitCode.BLOCKED)
+    if not found.rows:
+        return _nothing(
+            options.schema, "no output is judged by a tolerance (integer outputs, `picks` and "
+            "`exact` have none)",
+        )  # fmt: skip
     figures = _figures(schema, found, settings, info)
     for dtype, figure in figures.items():
         print(f"{dtype}: the envelope times {figure.factor:g}  ({figure.why})")
-    for dtype in sorted({row.dtype for row in found.rows} - set(figures)):
-        print(f"{dtype}: left as it is: declared in a word, or fewer than {LEAST_CASES} cases")
-    if not options.dry_run and figures:
+    for row in found.rows:
+        if row.dtype not in figures:
+            print(f"{row.dtype}: left as it is: {_why_left(row)}")
+    if not figures:
+        return _nothing(options.schema, "no dtype has a figure; pass more --cases, or --seconds 0")
+    if not options.dry_run:
         text = options.schema.read_text(encoding="utf-8")
         made = with_tolerance(text, options.schema.as_posix(), schema.op, figures)
         options.schema.write_text(made, encoding="utf-8")
@@ -95,9 +104,20 @@ def _refusal(found: Measurement, *, wider: bool) -> str:
             f"{len(found.outside)} cases are outside the envelope, the first "
             f"{found.outside[0]}\n    mend the kernel, or pass --wider to allow what it does"
         )
-    if not found.rows:
-        return "no output is judged by a tolerance (integer outputs, `picks` and `exact` have none)"
     return ""
+
+
+def _nothing(file: Path, why: str) -> int:
+    """Say that the schema is as it was; nothing was decided, so a script must not take it for
+    done."""
+    print(f"kernel-gate: nothing was written to {file}: {why}", file=sys.stderr)
+    return int(ExitCode.UNDECIDED)
+
+
+def _why_left(row: Measured) -> str:
+    if row.cases < LEAST_CASES:
+        return f"{row.cases} cases, and a figure needs at least {LEAST_CASES}"
+    return "the schema declares it in a word"
 
 
 def _figures(

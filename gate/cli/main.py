@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import importlib
+import io
 import os
 import signal
 import sys
@@ -42,6 +45,8 @@ VERBS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 """command -> (module of this package, help line)."""
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What a disk, or a device in its place, says when it takes no more: no defect of ours."""
 
 
 def build_parser(verb: str = "") -> argparse.ArgumentParser:
@@ -70,32 +75,70 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     parser = build_parser(next((word for word in words if word in VERBS), "none"))
     try:
+        code = _obey(parser, arguments)
+        sys.stdout.flush()  # what cannot be written shows here, not when the process ends
+        return code
+    except GateError as problem:
+        _complain(problem.message)
+        return int(problem.exit_code)
+    except BrokenPipeError:
+        _drop_output()
+        return int(ExitCode.UNDECIDED)
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return int(ExitCode.UNDECIDED)
+    except Exception as defect:
+        if isinstance(defect, OSError) and defect.errno in NO_ROOM:
+            where = defect.filename or "the output"
+            _complain(f"{where} cannot be written ({defect.strerror}); make room, then run again")
+            _drop_output()
+            return int(ExitCode.UNDECIDED)
+        traceback.print_exc()
+        _complain(
+            "this is a defect of kernel-gate itself; please report it with the text above and the "
+            "command line"
+        )
+        return int(ExitCode.INTERNAL)
+
+
+def _obey(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
+    """Parse and run; the parser's own exits (`--help`, a wrong word) become codes too."""
+    try:
         options = parser.parse_args(arguments)
     except SystemExit as stop:
         return int(stop.code or 0) and int(ExitCode.USAGE)
     command: Command = options.command
-    try:
-        return int(command(options))
-    except GateError as problem:
-        print(f"kernel-gate: {problem.message}", file=sys.stderr)
-        return int(problem.exit_code)
-    except BrokenPipeError:
+    return int(command(options))
+
+
+def _complain(text: str) -> None:
+    """Say what went wrong; a stderr that takes nothing must not change the exit code."""
+    with contextlib.suppress(OSError):
+        print(f"kernel-gate: {text}", file=sys.stderr)
+
+
+def _drop_output() -> None:
+    """Lead stdout nowhere: what is still held back for it would fail once more at exit."""
+    with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.UNDECIDED)
-    except KeyboardInterrupt:
-        print("kernel-gate: interrupted", file=sys.stderr)
-        return int(ExitCode.UNDECIDED)
-    except Exception:
-        traceback.print_exc()
-        print(
-            "kernel-gate: this is a defect of kernel-gate itself; please report it with the text "
-            "above and the command line",
-            file=sys.stderr,
-        )
-        return int(ExitCode.INTERNAL)
+
+
+def _settle_streams() -> None:
+    """Let every text be printed, whatever the encoding of the stream, and a closed one swallow it.
+
+    Names of files and kernels are the repository's, not ours: a terminal or a log in ASCII shows
+    what it lacks as escapes.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def entry() -> None:
     """Exit the process with the code of the command (console script)."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _settle_streams()
     sys.exit(main())

@@ -80,7 +80,7 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         type=seed_number,
         default=None,
         metavar="N",
-        help="seed of the run (default: from the head commit)",
+        help="seed of the run (default: from the head commit; 0 for a working tree)",
     )
     group.add_argument(
         "--cases",
@@ -127,6 +127,21 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         "--worker-socket", default=os.environ.get(SOCKET_VARIABLE, ""), metavar="PATH",
         help=f"run kernels in the workers of a server on this Unix socket (or {SOCKET_VARIABLE})",
     )  # fmt: skip
+
+
+def read_plain(path: Path) -> bytes:
+    """Return the bytes of a file that the command line names.
+
+    Raises
+        UsageError  it is not there or cannot be read, or is a folder, a pipe or a device: what
+                    never ends must not hold the command up
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path}: not a regular file; name a file on disk")
+        return path.read_bytes()
+    except OSError as problem:
+        raise UsageError(f"{path}: cannot be read ({problem.strerror})") from problem
 
 
 def scope_request(options: argparse.Namespace, base: str | None) -> ScopeRequest:

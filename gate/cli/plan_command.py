@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gate.case.plan import Plan, make_plan
 from gate.case.text import format_case
-from gate.cli.options import positive, seed_number
+from gate.cli.options import positive, read_plain, seed_number
 from gate.engine.settings import CUDA_CASES, INTERPRETER_CASES
 from gate.errors import UsageError, did_you_mean
 from gate.schema.load import load_text
@@ -41,10 +41,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
 
 def command(options: argparse.Namespace) -> int:
     """Print levels, coverage and every case."""
-    try:
-        raw = options.schema.read_bytes()
-    except OSError as problem:
-        raise UsageError(f"{options.schema}: cannot be read ({problem.strerror})") from problem
+    raw = read_plain(options.schema)
     schema = _pick(load_text(raw, options.schema.as_posix()), options.op)
     default = CUDA_CASES if options.device == "cuda" else INTERPRETER_CASES
     plan = make_plan(

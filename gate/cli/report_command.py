@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-from gate.errors import UsageError
+from gate.cli.options import read_plain
+from gate.report.console import render_console
 from gate.report.formats import FORMATS
 from gate.report.jsonfile import loads
 from gate.report.writer import check_folder, write_reports
@@ -21,21 +23,22 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     )  # fmt: skip
     parser.add_argument(
         "--report-dir", type=Path, default=None, metavar="DIR",
-        help="where they go (default: beside RESULT)",
+        help="where they go (default: beside RESULT; console: to stdout)",
     )  # fmt: skip
     parser.set_defaults(command=command)
 
 
 def command(options: argparse.Namespace) -> int:
     """Write the reports; 0 when they are written, whatever they say."""
-    try:
-        raw = options.result.read_bytes()
-    except OSError as problem:
-        raise UsageError(f"{options.result}: cannot be read ({problem.strerror})") from problem
-    result = loads(raw)
-    folder = options.report_dir or options.result.parent
-    check_folder(folder)
-    formats = tuple(name.strip() for name in options.to.split(",") if name.strip())
-    for path in write_reports(result, folder, formats):
-        print(path)
+    result = loads(read_plain(options.result))
+    formats = [name.strip() for name in options.to.split(",") if name.strip()]
+    shown = "console" in formats and options.report_dir is None
+    files = [name for name in formats if not (shown and name == "console")]
+    if shown:
+        print(render_console(result, colour=sys.stdout.isatty()), end="")
+    if files:
+        folder = options.report_dir or options.result.parent
+        check_folder(folder)
+        for path in write_reports(result, folder, files):
+            print(path)
     return 0

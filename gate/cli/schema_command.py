@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from gate.cli.options import read_plain
 from gate.errors import UsageError
 from gate.schema.hints import hints
 from gate.schema.load import load_files
@@ -49,10 +50,7 @@ def _load(files: list[Path]) -> tuple[OpSchema, ...]:
     for path in files:
         found = sorted(path.rglob("*.op.yaml")) if path.is_dir() else [path]
         for file in found:
-            try:
-                texts[file.as_posix()] = file.read_bytes()
-            except OSError as problem:
-                raise UsageError(f"{file}: cannot be read ({problem.strerror})") from problem
+            texts[file.as_posix()] = read_plain(file)
     if not texts:
         raise UsageError(f"no *.op.yaml under {', '.join(map(str, files))}")
     return load_files(texts)

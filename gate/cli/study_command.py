@@ -10,6 +10,7 @@ from gate.cli.options import positive, seed_number
 from gate.cli.progress import console_listener
 from gate.engine.device import DEVICES
 from gate.engine.settings import RunSettings
+from gate.errors import ExitCode
 from gate.study.corpus import PARTS, Role
 from gate.study.diagnosis import GOAL, diagnosis_table, run_diagnosis, write_diagnosis
 from gate.study.mutants import mutant_table, run_mutants, write_mutants
@@ -221,7 +222,8 @@ def _add_tolerance(studies: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def tolerance_command(options: argparse.Namespace) -> int:
-    """Run the tolerance study; 1 when a correct kernel does not pass."""
+    """Run the tolerance study; 1 when a correct kernel does not pass,
+    3 when it was cut short."""
     settings = RunSettings(device=options.device, cases=options.cases, jobs=options.jobs)
     with console_listener(sys.stderr) as listener:
         study = run_tolerance(
@@ -231,11 +233,12 @@ def tolerance_command(options: argparse.Namespace) -> int:
     print(tolerance_table(study))
     if options.out:
         write_tolerance(study, options.out)
-    return 1 if study.alarms else 0
+    return _code(bool(study.alarms), interrupted=study.interrupted)
 
 
 def diagnosis_command(options: argparse.Namespace) -> int:
-    """Run the diagnosis study; 1 when too few conditions are the true trigger."""
+    """Run the diagnosis study; 1 when too few conditions are the true trigger,
+    3 when it was cut short."""
     settings = RunSettings(
         device=options.device, seed=options.seed, cases=options.cases, jobs=options.jobs
     )
@@ -244,11 +247,12 @@ def diagnosis_command(options: argparse.Namespace) -> int:
     print(diagnosis_table(study))
     if options.out:
         write_diagnosis(study, options.out)
-    return 0 if study.score >= GOAL else 1
+    return _code(study.score < GOAL, interrupted=study.interrupted)
 
 
 def mutants_command(options: argparse.Namespace) -> int:
-    """Run the mutation study; 1 when a mutant lives and no reason is given for it."""
+    """Run the mutation study; 1 when a mutant lives and no reason is given for it,
+    3 when it was cut short."""
     settings = RunSettings(device=options.device, seed=options.seed, jobs=options.jobs)
     with console_listener(sys.stderr) as listener:
         study = run_mutants(
@@ -258,11 +262,11 @@ def mutants_command(options: argparse.Namespace) -> int:
     print(mutant_table(study))
     if options.out:
         write_mutants(study, options.out)
-    return 1 if study.unexplained else 0
+    return _code(bool(study.unexplained), interrupted=study.interrupted)
 
 
 def strategies_command(options: argparse.Namespace) -> int:
-    """Run the strategy study; 0 whatever it finds."""
+    """Run the strategy study; 0 whatever it finds, 3 when it was cut short."""
     study = read_studies(options.files) if options.files else _run_strategies(options)
     print(strategy_table(study))
     if options.out:
@@ -270,7 +274,7 @@ def strategies_command(options: argparse.Namespace) -> int:
     if options.plot:
         options.plot.parent.mkdir(parents=True, exist_ok=True)
         options.plot.write_text(recall_plot(study), encoding="utf-8")
-    return 0
+    return _code(False, interrupted=study.interrupted)
 
 
 def _run_strategies(options: argparse.Namespace) -> StrategyStudy:
@@ -284,7 +288,8 @@ def _run_strategies(options: argparse.Namespace) -> StrategyStudy:
 
 
 def verdicts_command(options: argparse.Namespace) -> int:
-    """Run the verdict study; 1 when a verdict is not the one that its role asks for."""
+    """Run the verdict study; 1 when a verdict is not the one that its role asks for,
+    3 when it was cut short."""
     settings = RunSettings(
         device=options.device, seed=options.seed, cases=options.cases, jobs=options.jobs,
         explain=options.explain, benchmarks=True,
@@ -297,4 +302,13 @@ def verdicts_command(options: argparse.Namespace) -> int:
     print(seeds_table(studies))
     if options.out:
         write_rows(studies, options.out)
-    return 0 if all(study.as_expected for study in studies) else 1
+    interrupted = any(study.interrupted for study in studies)
+    return _code(not all(study.as_expected for study in studies), interrupted=interrupted)
+
+
+def _code(bad: bool, *, interrupted: bool) -> int:
+    """Return the exit code; a study that was cut short decides nothing, whatever it saw so far."""
+    if interrupted:
+        print("kernel-gate: interrupted: what is shown is what had finished", file=sys.stderr)
+        return int(ExitCode.UNDECIDED)
+    return int(ExitCode.BLOCKED if bad else ExitCode.OK)

@@ -19,9 +19,21 @@ from gate.schema.model import OpSchema
 LAYOUT_WAYS = (
     "call `.contiguous()` on `{arg}` in the launcher",
     "refuse it in the launcher: raise ValueError unless `{arg}` is contiguous",
-    "say in the schema what the kernel supports: `{arg}: {{layouts: contiguous}}`",
+    "say in the schema what the kernel supports: {promise}",
 )
 """The three ways out of a finding that needs a non-contiguous arg."""
+
+
+def layout_ways(schema: OpSchema, arg: str) -> tuple[str, ...]:
+    """Return the ways out for an arg, or for an incoming gradient such as `grad(y)`, whose layouts
+    are no key of its own: they are declared for all gradients at `grad`."""
+    promise = f"`{arg}: {{layouts: contiguous}}`"
+    if schema.grad is not None and arg.startswith("grad("):
+        keys = [f"args: [{', '.join(schema.grad.args)}]"]
+        if schema.grad.returns is not None:
+            keys.append(f"returns: [{', '.join(schema.grad.returns)}]")
+        promise = f"`grad: {{{', '.join(keys)}, layouts: contiguous}}`"
+    return tuple(way.format(arg=arg, promise=promise) for way in LAYOUT_WAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +176,7 @@ def _layout(clues: Clues) -> Cause | None:
     ):
         return None
     arg = atom.subject
-    ways = tuple(way.format(arg=arg) for way in LAYOUT_WAYS)
+    ways = layout_ways(clues.schema, arg)
     if "at an offset" in atom.text:
         return Cause(
             text=f"the kernel takes `{arg}` for aligned, or computes its address from the start of "

@@ -102,6 +102,8 @@ class DiagnosisStudy:
     """python, torch, triton, numpy -> version."""
     rows: tuple[DiagnosisRow, ...]
     """In the order of the corpus's index."""
+    interrupted: bool = False
+    """Whether it was cut short: the score is then of the bugs that were reached."""
 
     @property
     def counted(self) -> tuple[DiagnosisRow, ...]:
@@ -230,7 +232,7 @@ def run_diagnosis(
     )  # fmt: skip
     return DiagnosisStudy(
         device=settings.device, device_name=outcome.info.device_name, seed=settings.seed,
-        versions=outcome.info.versions, rows=outcome.results,
+        versions=outcome.info.versions, rows=outcome.results, interrupted=outcome.interrupted,
     )  # fmt: skip
 
 
@@ -311,6 +313,7 @@ def diagnosis_table(study: DiagnosisStudy) -> str:
     lines.append(
         f"{right} of {len(study.counted)} stated conditions are the true trigger "
         f"({study.score:.0%}; the goal is {GOAL:.0%}), {study.device}, seed {study.seed}"
+        + ("; interrupted" if study.interrupted else "")
     )
     return "\n".join(lines)
 
@@ -321,6 +324,7 @@ def write_diagnosis(study: DiagnosisStudy, path: Path) -> None:
     content = {
         "device": study.device, "device_name": study.device_name, "seed": study.seed,
         "versions": dict(study.versions), "score": round(study.score, 4),
+        "interrupted": study.interrupted,
         "rows": [_plain(row) for row in study.rows],
     }  # fmt: skip
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

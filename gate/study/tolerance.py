@@ -62,6 +62,8 @@ class ToleranceStudy:
     """By kernel, dtype and term."""
     alarms: tuple[str, ...]
     """Cases of correct kernels that did not pass, and why: false alarms."""
+    interrupted: bool = False
+    """Whether it was cut short."""
 
 
 def run_tolerance(
@@ -110,6 +112,7 @@ def run_tolerance(
     return ToleranceStudy(
         device=settings.device, device_name=info.device_name, seeds=seeds,
         cases=settings.case_budget, versions=info.versions, rows=rows, alarms=tuple(alarms),
+        interrupted=outcome.interrupted,
     )  # fmt: skip
 
 
@@ -183,7 +186,7 @@ def _summary(study: ToleranceStudy, total: int) -> str:
     return (
         f"{total} outputs of {kernels} correct kernels, seeds 0..{study.seeds - 1}, "
         f"{study.cases} cases an op, {study.device} ({study.device_name}), {versions}: "
-        f"{len(study.alarms)} false alarms"
+        f"{len(study.alarms)} false alarms" + ("; interrupted" if study.interrupted else "")
     )
 
 

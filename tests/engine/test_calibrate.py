@@ -35,6 +35,17 @@ def test_a_correct_kernel_gets_a_tolerance_within_the_envelope(
     assert calibrate(tmp_path / "repo", "--dry-run") == 0  # it passes its own figures' envelope
 
 
+def test_too_few_cases_write_nothing_and_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repos.make_repo(tmp_path / "repo")
+    assert calibrate(tmp_path / "repo", "--cases", "4") == 3
+    told = capsys.readouterr()
+    assert "cases, and a figure needs at least 12" in told.out
+    assert "nothing was written" in told.err and "--cases" in told.err
+    assert (tmp_path / "repo/ops/softmax.op.yaml").read_text() == repos.SCHEMA
+
+
 def test_a_kernel_that_fails_is_no_measure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

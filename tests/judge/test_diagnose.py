@@ -11,11 +11,12 @@ from gate.case.model import Case
 from gate.case.text import format_case, parse_case
 from gate.judge.ask import ask
 from gate.judge.atoms import roundest
-from gate.judge.causes import LAYOUT_WAYS
+from gate.judge.causes import layout_ways
 from gate.judge.diagnose import Explanation, diagnose
 from gate.judge.factors import Factors, JudgedCase, factors_of
 from gate.judge.model import Comparison, Failure, FailureKind
-from gate.schema.model import Domain, OpSchema, Values
+from gate.schema.load import load_text
+from gate.schema.model import Domain, Layouts, OpSchema, Values
 
 Trigger = Callable[[Factors], bool]
 
@@ -219,7 +220,37 @@ def test_a_layout_names_the_arg_and_the_three_ways_out() -> None:
     assert found.cause == (
         "`x` is read as if it were contiguous: its strides never reach the launch"
     )
-    assert found.mends == tuple(way.format(arg="x") for way in LAYOUT_WAYS)
+    assert found.mends == layout_ways(UNARY, "x")
+    assert "`x: {layouts: contiguous}`" in found.mends[2]
+
+
+SOFTMAX_WITH_GRAD = """format: 1
+op: softmax
+dims: {{M: 1..64, N: 1..256}}
+dtypes: {{T: [float32]}}
+args:
+  x: {{tensor: [M, N], dtype: T}}
+entry: m.py::softmax(x)
+reference: torch.softmax(x, -1)
+returns:
+  y: {{tensor: [M, N], dtype: T}}
+grad: {grad}
+"""
+GRAD_FORMS = {
+    "[x]": "`grad: {args: [x], layouts: contiguous}`",
+    "{args: [x], returns: [y]}": "`grad: {args: [x], returns: [y], layouts: contiguous}`",
+}
+
+
+@pytest.mark.parametrize("written", GRAD_FORMS)
+def test_the_layout_of_a_gradient_is_promised_in_a_form_that_loads(written: str) -> None:
+    text = SOFTMAX_WITH_GRAD.format(grad=written)
+    (schema,) = load_text(text.encode(), "s.op.yaml")
+    advice = layout_ways(schema, "grad(y)")[2]
+    assert GRAD_FORMS[written] in advice
+    mended = advice.split("`")[1].removeprefix("grad: ")
+    (promised,) = load_text(SOFTMAX_WITH_GRAD.format(grad=mended).encode(), "s.op.yaml")
+    assert promised.grad is not None and promised.grad.layouts is Layouts.CONTIGUOUS
 
 
 @pytest.mark.parametrize(
