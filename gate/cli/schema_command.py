@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from gate.cli.options import read_plain
-from gate.errors import UsageError
+from gate.errors import SchemaError, UsageError
+from gate.schema.checktargets import check_targets
 from gate.schema.hints import hints
 from gate.schema.load import load_files
 from gate.schema.model import OpSchema
@@ -32,11 +33,27 @@ def check_command(options: argparse.Namespace) -> int:
     schemas = _load(options.files)
     for schema in schemas:
         refuse_unsupported(schema)
+    problems = check_targets(schemas, _sources)
+    if problems:
+        raise SchemaError(problems)
     for schema in schemas:
         for hint in hints(schema):
             print(f"hint: {hint}")
     print(f"{len(schemas)} op{'s' if len(schemas) != 1 else ''}: no problems")
     return 0
+
+
+def _sources(schema: OpSchema, path: str) -> tuple[bytes, ...] | None:
+    """Return the files that a path of a schema may mean: its root is the repository's, or a folder
+    on the way there that holds a tree of its own; None without a repository that has it."""
+    places = Path(schema.file).resolve().parents
+    depth = next((n for n, place in enumerate(places) if (place / ".git").exists()), None)
+    roots = places[: len(places) if depth is None else depth + 1]
+    found = [root / path for root in reversed(roots) if (root / path).is_file()]
+    try:
+        return tuple(file.read_bytes() for file in found) if found or depth is not None else None
+    except OSError:
+        return None
 
 
 def show_command(options: argparse.Namespace) -> int:
