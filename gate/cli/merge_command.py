@@ -8,7 +8,7 @@ from pathlib import Path
 from gate.cli.options import REPORT_DIR
 from gate.cli.run_command import finish
 from gate.engine.merge import Named, merge_results
-from gate.errors import ResultError
+from gate.errors import ResultError, UsageError
 from gate.report.reader import read_result
 from gate.report.writer import check_folder
 from gate.result import RunResult
@@ -42,6 +42,8 @@ def command(options: argparse.Namespace) -> int:
 
 
 def _read(folder: Path) -> RunResult:
+    if not folder.exists():
+        raise UsageError(f"{folder} does not exist; name the report folder of each shard")
     try:
         return read_result(folder)
     except ResultError as problem:

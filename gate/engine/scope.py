@@ -20,7 +20,7 @@ from gate.engine.task import OpTask
 from gate.errors import UsageError, did_you_mean
 from gate.schema.config import CONFIG_FILE, GateConfig, load_config
 from gate.schema.load import load_files
-from gate.schema.match import check_kernels, covered, match
+from gate.schema.match import asks_for, check_kernels, covered, match
 from gate.schema.model import OpSchema
 from gate.schema.paths import glob_match
 from gate.schema.relax import relaxations
@@ -290,7 +290,7 @@ def _scoped(
     notes = []
     made = []
     for kernel in sorted(reasons):
-        if request.only and not any(glob_match(kernel, pattern) for pattern in request.only):
+        if request.only and not any(asks_for(pattern, kernel) for pattern in request.only):
             continue
         why = config.ignored(kernel)
         if why is not None:
@@ -314,9 +314,13 @@ def _check_named(only: tuple[str, ...], changes: Changes) -> None:
         UsageError  with the nearest kernel
     """
     for pattern in only:
-        if not any(glob_match(kernel, pattern) for kernel in changes.index.kernels):
-            near = did_you_mean(pattern, changes.index.kernels)
-            raise UsageError(f"--kernel {pattern}: no kernel of the tree has this id{near}")
+        if not any(asks_for(pattern, kernel) for kernel in changes.index.kernels):
+            names = [kernel.partition("::")[2] for kernel in changes.index.kernels]
+            near = did_you_mean(pattern.replace("*", ""), [*changes.index.kernels, *names])
+            raise UsageError(
+                f"--kernel {pattern}: no kernel of the tree has this id or name{near}; in a "
+                "glob with / a * stays within its folder: **/*.py::*softmax*"
+            )
 
 
 def _protected(

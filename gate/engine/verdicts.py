@@ -74,11 +74,17 @@ def _not_yet_pass(part: OpPart, seen: Mapping[str, int]) -> tuple[Verdict, list[
 
 
 def _case_notes(lines: Iterable[CaseLine]) -> list[str]:
-    """Notes of the cases, each once, with the number of cases that carry it."""
+    """Notes of the cases, each once, with the number of cases that carry it and one to replay."""
     counted: Counter[str] = Counter()
-    for line in lines:
+    first: dict[str, CaseLine] = {}
+    for line in sorted(lines, key=lambda one: one.position):
         counted.update(line.notes)
-    return [f"{note} ({n} cases)" if n > 1 else note for note, n in counted.most_common(8)]
+        for note in line.notes:
+            first.setdefault(note, line)
+    return [
+        f"{note} ({f'{n} cases, such as' if n > 1 else 'in'} {first[note].text})"
+        for note, n in counted.most_common(8)
+    ]
 
 
 def op_verdict(

@@ -22,8 +22,6 @@ def read_result(folder: Path) -> RunResult:
     """
     path = folder / RESULT_FILE
     try:
-        if not folder.exists():
-            raise UsageError(f"{folder} does not exist; name the report folder of a run")
         if path.is_symlink() or not path.is_file():
             raise UsageError(f"{path} is not there: the run ended before it had a result")
         if path.stat().st_size > MAX_BYTES:

@@ -91,6 +91,23 @@ def names_kernel(pattern: str, kernel: str) -> bool:
     )
 
 
+def asks_for(pattern: str, kernel: str) -> bool:
+    """Whether `--kernel` names a kernel: by its id, or without a folder by its file and function.
+
+    >>> asks_for("*softmax*", "src/ops/softmax.py::fused_softmax_kernel")
+    True
+    """
+    if glob_match(kernel, pattern):
+        return True
+    if "/" in pattern:
+        return False
+    file, _, function = kernel.partition("::")
+    name = file.rpartition("/")[2]
+    if "::" in pattern:
+        return glob_match(f"{name}::{function}", pattern)
+    return glob_match(function, pattern) or glob_match(name, pattern)
+
+
 def check_kernels(schemas: Iterable[OpSchema], index: HasKernels) -> None:
     """Refuse schemas that gate nothing: an id or glob, written or by default, names no kernel.
 

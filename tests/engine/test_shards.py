@@ -343,6 +343,7 @@ def test_a_part_survives_its_file():
 
 
 def test_a_folder_without_a_result_ends_in_a_usage_error(tmp_path: Path, capsys):
+    (tmp_path / "nothing").mkdir()
     assert main(["merge", str(tmp_path / "nothing")]) == ExitCode.USAGE
     assert "the run ended before it had a result" in capsys.readouterr().err
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from gate.engine.verdicts import count_cases, defect_verdict, kernel_verdict, op_verdict
+from gate.engine.verdicts import count_cases, defect_verdict, kernel_verdict, op_verdict, report_of
 from gate.judge.model import (
     BenchmarkVerdict,
     CaseStatus,
     FailureKind,
     Verdict,
 )
-from gate.result import CaseLine, Finding, OpReport
+from gate.result import CaseLine, Finding, OpPart, OpReport
 
 
 def line(status: CaseStatus) -> CaseLine:
@@ -94,3 +96,16 @@ def test_a_kernel_passes_when_all_its_ops_do_and_one_launched_it(reports, verdic
 
 def test_a_launch_of_another_kernel_is_no_receipt():
     assert kernel_verdict("a.py::other", [report(Verdict.PASS, 9)]) is Verdict.NOT_EXERCISED
+
+
+def test_a_note_of_cases_carries_the_first_of_them_to_replay() -> None:
+    lines = [
+        replace(line(CaseStatus.PASS), position=n, text=f"f[N={n}; -; -; seed=000000]", notes=notes)
+        for n, notes in ((2, ("swallows", "rare")), (0, ()), (1, ("swallows",)))
+    ]
+    part = OpPart(plan="", planned=3, lines=tuple(lines))
+    told = report_of(part, op="f", schema="f.op.yaml").notes
+    assert (
+        "swallows (2 cases, such as f[N=1; -; -; seed=000000])" in told
+        and "rare (in f[N=2; -; -; seed=000000])" in told
+    )

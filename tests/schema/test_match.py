@@ -11,7 +11,7 @@ from schema_texts import BASE, changed, load
 
 from gate.errors import SchemaError
 from gate.schema import paths
-from gate.schema.match import check_kernels, covered, match, names_kernel, patterns
+from gate.schema.match import asks_for, check_kernels, covered, match, names_kernel, patterns
 from gate.schema.paths import glob_match
 
 
@@ -145,3 +145,23 @@ def test_the_two_ways_of_matching_agree(path: str, pattern: str) -> None:
 )
 def test_a_pattern_of_many_stars_ends_soon(path: str, pattern: str) -> None:
     assert not glob_match(path, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "asked"),
+    [
+        ("src/ops/softmax.py::fused_kernel", True),
+        ("**/*.py::*fused*", True),
+        ("*fused*", True),
+        ("fused_kernel", True),
+        ("softmax.py", True),
+        ("softmax*", True),
+        ("soft*.py::fused*", True),
+        ("*soft", False),
+        ("ops", False),
+        ("*/softmax.py::fused_kernel", False),
+        ("soft*.py::other", False),
+    ],
+)
+def test_a_pattern_without_a_folder_asks_by_file_or_function(pattern: str, asked: bool) -> None:
+    assert asks_for(pattern, "src/ops/softmax.py::fused_kernel") is asked
