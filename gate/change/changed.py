@@ -36,6 +36,8 @@ class Changes:
     """The changed kernels, by id."""
     removed: tuple[str, ...] = ()
     """Ids of kernels that the base has and the head has not."""
+    moved: tuple[tuple[str, str], ...] = ()
+    """Ids at the base and in the head of kernels that have another one now."""
     problems: tuple[str, ...] = ()
     """Files that could not be read: `path:line: why`."""
     index: KernelIndex
@@ -66,6 +68,7 @@ def changed_kernels(base: Tree, head: Tree, files: Sequence[ChangedFile]) -> Cha
     return Changes(
         kernels=tuple(sorted(changed, key=lambda kernel: kernel.id)),
         removed=comparison.removed(),
+        moved=comparison.moved(),
         problems=index.problems,
         index=index,
     )
@@ -117,6 +120,11 @@ class _Comparison:
             for kernel in self._before.kernels.values()
             if kernel.id not in there and self._moved_id(kernel) not in self._kept
         )
+
+    def moved(self) -> tuple[tuple[str, str], ...]:
+        """Return the ids, old and new, of the kernels that have another one than at the base."""
+        pairs = ((old, new) for new, old in self._origin.items() if new != old)
+        return tuple(sorted(pairs))
 
     def _of_unreadable_files(self) -> Iterator[Kernel]:
         project = self._after.graph.project

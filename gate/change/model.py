@@ -10,7 +10,8 @@ class ChangeReason:
     """Why a kernel counts as changed."""
 
     what: str
-    """`kernel`, `helper`, `constant`, `launcher`, `schema`, `reference`, `config`, `named`."""
+    """`kernel`, `helper`, `constant`, `launcher`, `package`, `schema`, `reference`,
+    `named`."""
     name: str
     """Its name, such as `_load_tile`; for a kernel also what became of it, `moved from a.py`."""
     file: str

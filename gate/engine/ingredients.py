@@ -72,13 +72,14 @@ class Recipes:
     def ingredients(self, schema: OpSchema) -> dict[str, Any] | None:
         """Return what the report on an op is made from, but for the machine.
 
-        None when that cannot be told: the entry or a reference is in an installed package.
+        None when that cannot be told: the entry or a reference is in an installed package, or the
+        kernels of the op are gone.
 
         Raises
             GitError  a tree cannot be read
         """
         code, truth = self._code_files(schema), self._truth_files(schema)
-        if code is None or truth is None:
+        if code is None or truth is None or self._scope.gone.of(schema.op):
             return None
         scope = self._scope
         trusted = schema.op not in scope.fresh

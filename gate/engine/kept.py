@@ -74,7 +74,9 @@ class Kept:
         for schema in scope.op_schemas:
             made = recipes.ingredients(schema)
             if made is None:
-                self.notes.append(f"{schema.op} is not kept: its code is an installed package's")
+                gone = bool(scope.gone.of(schema.op))
+                why = "its kernels are gone" if gone else "its code is an installed package's"
+                self.notes.append(f"{schema.op} is not kept: {why}")
                 continue
             key = self._keys[schema.op] = key_of(made, machine)
             held = store.get(key, schema.op)

@@ -226,9 +226,9 @@ class OpRun:
     def _run_maxima(self) -> None:
         """Look at the grids that the declared maxima lead to; nothing is run.
 
-        An op without kernels has no grids, and would do its work at the largest sizes.
+        An op that launches nothing has no grids, and would do its work at the largest sizes.
         """
-        if not self.task.kernels:
+        if not self.task.kernels or not any(r.observation.launches for r in self.records):
             return
         cases = cases_at_maxima(self.task.schema, self.settings.seed)
         for record in self._forced(((case, Force(dry=True)) for case in cases), self.crew):

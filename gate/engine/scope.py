@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gate.change.changed import Changes, all_kernels, changed_kernels
+from gate.change.effects import changed_packages, packages_of
 from gate.change.git import ChangedFile, Repo
 from gate.change.kernels import KernelIndex
 from gate.change.model import ChangeReason
 from gate.change.tiles import static_tiles
 from gate.change.tree import DirTree, GitTree, Tree
+from gate.engine.gone import Gone, find_gone
 from gate.engine.task import OpTask
 from gate.errors import UsageError, did_you_mean
 from gate.schema.config import CONFIG_FILE, GateConfig, load_config
@@ -95,6 +97,8 @@ class Scope:
     """Every op that is declared, by name."""
     fresh: frozenset[str] = frozenset()
     """Ops whose schema is new in the head."""
+    gone: Gone = field(default_factory=Gone)
+    """Kernels of the base that left an op without any."""
     config: GateConfig = field(default_factory=GateConfig)
     """The trusted configuration."""
     trust_head: bool = False
@@ -138,6 +142,7 @@ class Scope:
 
     def _task(self, schema: OpSchema, head: Path, base: Path | None) -> OpTask:
         gated = covered(schema, self.index)
+        gone = self.gone.of(schema.op)
         trusted = schema.op not in self.fresh
         truth = base if base is not None and trusted and not self.trust_head else head
         tiles = sorted({t for kernel in gated for t in static_tiles(self.index, kernel)})
@@ -147,7 +152,7 @@ class Scope:
             trusted_root=str(truth),
             pythonpath=self.pythonpath,
             setup=self.config.setup,
-            kernels=gated,
+            kernels=(*gated, *gone),
             must_launch=tuple(kernel for kernel in schema.kernels if kernel in gated),
             tiles=tuple(tiles),
             base_root=str(base) if base else "",
@@ -156,7 +161,8 @@ class Scope:
             files={
                 kernel: (self.index.kernels[kernel].file, self.index.kernels[kernel].line)
                 for kernel in gated
-            },
+            }
+            | {kernel: (_file_of(kernel), 1) for kernel in gone},
         )
 
 
@@ -184,20 +190,25 @@ def make_scope(request: ScopeRequest) -> Scope:
     check_kernels((schema for schema in head_schemas.values() if schema.kernels), changes.index)
     rules, fresh = _trusted_rules(request, head_schemas, base_schemas)
     touched = _touched_rules(rules, files, head_schemas, base_schemas)
-    kernels, notes = _scoped(changes, rules, touched, config, request)
-    wanted = {op for kernel in kernels for op in kernel.ops}
+    if base is not None:
+        touched = {**_patched(rules, changes.index, files, base, head), **touched}
+    gone = Gone()
+    if not request.trust_head:
+        gone = find_gone(changes, rules, base_schemas, head_schemas, head)
+    kernels, notes = _scoped(changes, rules, touched, config, request, gone)
+    wanted = {op for kernel in kernels for op in kernel.ops if _runs(op, kernel.id, gone)}
     run_these = tuple(rules[op] for op in sorted(wanted))
     for schema in run_these:
         refuse_unsupported(schema)
     return Scope(
         repo=repo, base_sha=base_sha, head_sha=head_sha, head_name=head_sha or WORKING_TREE,
         index=changes.index, kernels=kernels, op_schemas=run_these,
-        every_schema=tuple(rules[op] for op in sorted(rules)), fresh=fresh & wanted,
+        every_schema=tuple(rules[op] for op in sorted(rules)), fresh=fresh & wanted, gone=gone,
         config=config, trust_head=request.trust_head,
         pythonpath=request.pythonpath or config.pythonpath,
         relaxed=_relaxed(request, base, head, config, base_schemas, head_schemas),
         protected=_protected(files, config, request),
-        notes=(*changes.problems, *notes), head_tree=head, base_tree=base,
+        notes=(*changes.problems, *gone.notes, *notes), head_tree=head, base_tree=base,
     )  # fmt: skip
 
 
@@ -267,6 +278,25 @@ def _touched_rules(
     return touched
 
 
+def _patched(
+    rules: Mapping[str, OpSchema],
+    index: KernelIndex,
+    files: Sequence[ChangedFile],
+    base: Tree,
+    head: Tree,
+) -> dict[str, ChangeReason]:
+    """Ops whose entry lies in a package that does other things on import than at the base."""
+    packages = changed_packages((file.path for file in files), base, head)
+    patched: dict[str, ChangeReason] = {}
+    for op, schema in rules.items() if packages else ():
+        target = schema.entry.target
+        path = target.module if target.is_path else index.file_of_module(target.module)
+        for package in packages.intersection(packages_of(path)):
+            name = package.rpartition("/")[0].replace("/", ".")
+            patched[op] = ChangeReason(what="package", name=name, file=package)
+    return patched
+
+
 def _reference_files(schema: OpSchema) -> set[str]:
     calls = [schema.reference, *(arg.make for arg in schema.args)]
     targets = [getattr(call, "target", None) for call in calls]
@@ -279,6 +309,7 @@ def _scoped(
     touched: Mapping[str, ChangeReason],
     config: GateConfig,
     request: ScopeRequest,
+    gone: Gone,
 ) -> tuple[tuple[ScopedKernel, ...], list[str]]:
     """Join changed kernels with those whose schema or reference changed, and match all."""
     schemas = tuple(rules.values())
@@ -287,6 +318,9 @@ def _scoped(
     for op, reason in touched.items():
         for kernel in covered(rules[op], changes.index):
             reasons.setdefault(kernel, []).append(reason)
+    for kernel in gone.kernels:
+        name = f"{kernel.partition('::')[2]}: it is gone"
+        reasons[kernel] = [ChangeReason(what="kernel", name=name, file=_file_of(kernel))]
     notes = []
     made = []
     for kernel in sorted(reasons):
@@ -297,14 +331,24 @@ def _scoped(
             notes.append(f"{kernel} is ignored by {request.config}: {why}")
             continue
         found = match(schemas, changes.index, kernel)
-        place = changes.index.kernels[kernel]
+        place = changes.index.kernels.get(kernel)
         made.append(
             ScopedKernel(
-                id=kernel, file=place.file, line=place.line,
-                reasons=tuple(reasons[kernel]), ops=found.ops, near=found.near,
+                id=kernel, file=place.file if place else _file_of(kernel),
+                line=place.line if place else 1, reasons=tuple(reasons[kernel]),
+                ops=gone.kernels.get(kernel, found.ops), near=found.near,
             )
         )  # fmt: skip
     return tuple(made), notes
+
+
+def _file_of(kernel: str) -> str:
+    return kernel.partition("::")[0]
+
+
+def _runs(op: str, kernel: str, gone: Gone) -> bool:
+    """Whether an op is run for a kernel: not for one that is gone together with the entry."""
+    return kernel not in gone.kernels or op in gone.runnable
 
 
 def _check_named(only: tuple[str, ...], changes: Changes) -> None:
