@@ -13,7 +13,7 @@ from gate.case.bound import BoundCase, BoundList, BoundScalar, BoundTensor
 from gate.case.frame import plain
 from gate.case.inputs import live_mask
 from gate.case.model import DtypeScalar
-from gate.dtypes import to_float64
+from gate.dtypes import DTYPES, to_float64
 from gate.schema.expr import Expr
 from gate.schema.model import Io, Live
 from gate.schema.nodes import DtypeName
@@ -21,6 +21,8 @@ from gate.schema.nodes import DtypeName
 Mask = npt.NDArray[np.bool_]
 EPS_LARGEST = 2.0**-6
 """A positive float scalar below this is taken for an eps."""
+EPS_HIDDEN = 1e-6
+"""The smallest eps that norms commonly write into their code."""
 
 
 def environment(bound: BoundCase, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,10 +62,15 @@ def largest_magnitude(inputs: Mapping[str, Any]) -> float:
 
 
 def norm_gain(bound: BoundCase) -> float:
-    """Return 1/sqrt(eps) for the smallest scalar arg that looks like an eps, 1 without one."""
+    """Return 1/sqrt(eps), what a norm multiplies by at most: of the smallest scalar arg that looks
+    like an eps, else of an eps that the code may hold, for an op that can multiply two inputs."""
     values = [arg.value for arg in bound.args if isinstance(arg, BoundScalar)]
     small = [v for v in values if isinstance(v, float) and 0 < v < EPS_LARGEST]
-    return float(min(small, default=1.0) ** -0.5)
+    floats = sum(
+        isinstance(arg, BoundTensor) and DTYPES[arg.dtype].is_float and arg.io is Io.IN
+        for arg in bound.args
+    )
+    return float(min(small, default=EPS_HIDDEN if floats > 1 else 1.0) ** -0.5)
 
 
 def live_elements(

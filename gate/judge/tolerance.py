@@ -24,8 +24,9 @@ More terms are looked at only when a case would fail without them:
     2^-24 * max|ref| / 4      for each term of a sum that is made one element after the other
                               (`gate.judge.mixing` counts the terms)
     2^-22 * max|in|^2         where the whole reference is 0: nothing else says how large the terms
-                              were that cancel; times 1/sqrt(eps) where a scalar arg is an eps, as
-                              a norm multiplies what is left by it
+                              were that cancel; times 1/sqrt(eps), as a norm multiplies what is
+                              left by it (the eps is a scalar arg, or 1e-6 where the op has several
+                              float tensors)
     2^-23 * max|in|^2 * |ref| where the reference is flat: an exponent as large as a product of two
                               inputs loses that share of itself, and of its exp
 

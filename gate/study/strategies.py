@@ -42,6 +42,8 @@ class StrategyRow:
     """Cases that fail on controls."""
     alarmed: int
     """Controls with at least one failing case."""
+    controls: int
+    """Controls that were tried."""
     median: float
     """Cases to the first failure, median over (buggy kernel, seed); infinite if most have none."""
     p90: float
@@ -171,6 +173,7 @@ def _row(strategy: str, trials: Sequence[Trial]) -> StrategyRow:
         failing=_share(sum(t.failed for t in complete), sum(t.cases for t in complete)),
         false_alarms=sum(t.failed for t in controls),
         alarmed=len({t.kernel for t in controls if t.failed}),
+        controls=len({t.kernel for t in controls}),
         median=percentile(firsts, 50),
         p90=percentile(firsts, 90),
         seconds_median=percentile(seconds, 50),
@@ -214,13 +217,13 @@ def read_studies(files: Sequence[Path]) -> StrategyStudy:
     """Read studies that `write_study` wrote (of parts of a corpus, or of some strategies) as one.
 
     Raises
-        UsageError  a file is no such study, or two differ in device, versions, cases or seeds, or
+        UsageError  a file is no such study, or two differ in device, versions or cases, or
                     hold the same trial
     """
     loaded = [_read(file) for file in files]
     first = loaded[0]
     for file, study in zip(files, loaded, strict=True):
-        for key in ("device", "versions", "cases", "seeds"):
+        for key in ("device", "versions", "cases"):
             if study[key] != first[key]:
                 raise UsageError(f"{file}: {key} is {study[key]}, in {files[0]} {first[key]}")
     trials = [Trial(**trial) for study in loaded for trial in study["trials"]]
@@ -232,7 +235,8 @@ def read_studies(files: Sequence[Path]) -> StrategyStudy:
     strategies = sorted(found, key=lambda name: (known.get(name, len(known)), name))
     return StrategyStudy(
         device=first["device"], device_name=first["device_name"],
-        versions=tuple(first["versions"].items()), cases=first["cases"], seeds=first["seeds"],
+        versions=tuple(first["versions"].items()), cases=first["cases"],
+        seeds=max(study["seeds"] for study in loaded),
         trials=tuple(trials), rows=tuple(summarise(trials, strategies)),
     )  # fmt: skip
 
@@ -268,20 +272,33 @@ def strategy_table(study: StrategyStudy) -> str:
     bugs = len({t.kernel for t in study.trials if t.role == Role.BUGGY.value})
     controls = len({t.kernel for t in study.trials if t.role == Role.CONTROL.value})
     lines = ["| " + " | ".join(_HEAD) + " |", "|---" + "|--:" * (len(_HEAD) - 1) + "|"]
-    lines += ["| " + " | ".join(_cells(row, bugs, controls)) + " |" for row in study.rows]
+    lines += ["| " + " | ".join(_cells(row, bugs)) + " |" for row in study.rows]
     closing = f"{bugs} buggy kernels and {controls} controls, {study.cases} cases an op, "
-    checked = [t.seed for t in study.trials if t.role == Role.CONTROL.value]
-    closing += f"{study.seeds} seeds"
-    if checked and max(checked) + 1 < study.seeds:
-        closing += f" ({max(checked) + 1} for controls)"
+    closing += f"{study.seeds} seeds{_fewer_seeds(study)}"
     closing += f", {study.device}" + ("; interrupted" if study.interrupted else "")
     return "\n".join([*lines, "", closing])
 
 
-def _cells(row: StrategyRow, bugs: int, controls: int) -> list[str]:
+def _fewer_seeds(study: StrategyStudy) -> str:
+    """Say which strategies and roles had fewer seeds than the study."""
+    most: dict[tuple[str, str], int] = {}
+    for trial in study.trials:
+        key = (trial.strategy, trial.role)
+        most[key] = max(most.get(key, 0), trial.seed + 1)
+    by_count: dict[int, list[str]] = {}
+    for (strategy, role), count in most.items():
+        if count < study.seeds:
+            words = f"{strategy} on controls" if role == Role.CONTROL.value else strategy
+            by_count.setdefault(count, []).append(words)
+    parts = [f"{count} for {', '.join(names)}" for count, names in sorted(by_count.items())]
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _cells(row: StrategyRow, bugs: int) -> list[str]:
     return [
         row.strategy, f"{row.found:.1%}", f"{row.kernels} of {bugs}", f"{row.failing:.1%}",
-        str(row.false_alarms), f"{row.alarmed} of {controls}", _figure(row.median),
+        str(row.false_alarms) if row.controls else "-",
+        f"{row.alarmed} of {row.controls}" if row.controls else "-", _figure(row.median),
         _figure(row.p90), _figure(row.seconds_median, 2), _figure(row.seconds_p90, 2),
     ]  # fmt: skip
 
