@@ -216,7 +216,7 @@ class CaseBench:
     def judge(self, observation: Observation, variant: Variant) -> CaseJudgement:
         """Judge what was seen by the reference, then by what needs further runs."""
         task, prepared = self.task, self.prepared
-        rules = JudgeSettings(kernels=task.kernels, device=self.settings.device)
+        rules = JudgeSettings(kernels=task.kernels, device=self.settings.device, dots=task.dots)
         with self.lane.clock.phase(JUDGE):
             judgement = judge_case(
                 prepared.bound, prepared.inputs, observation, prepared.oracle, rules

@@ -12,6 +12,7 @@ from gate.engine.context import CaseRecord
 from gate.engine.diagnosis import diagnose_finding
 from gate.engine.lanes import Crew
 from gate.engine.settings import Event, Listener, RunSettings
+from gate.engine.suspect import suspect
 from gate.engine.task import OpTask
 from gate.judge.model import Failure, FailureKind
 from gate.result import Diagnosis, Finding
@@ -40,7 +41,7 @@ def make_findings(
     listener: Listener,
     tiles: tuple[int, ...],
 ) -> tuple[Finding, ...]:
-    """Return the findings of an op, most telling first.
+    """Return the findings of an op, most telling first; what the base has too comes last.
 
     Only the first failure of a case makes a finding of its own: what follows from it in the same
     case (a second output wrong by the same cause) is counted with it.
@@ -52,7 +53,7 @@ def make_findings(
         found.append(finding)
         listener(Event(kind="finding", op=task.schema.op, text=finding.message))
     found.extend(_plain(task, group) for group in groups[settings.max_findings :])
-    return tuple(found)
+    return tuple(sorted(found, key=lambda finding: finding.origin == "already there"))
 
 
 def _groups(records: list[CaseRecord]) -> list[_Group]:
@@ -89,7 +90,7 @@ def _finding(
     diagnosis = Diagnosis()
     if settings.explain:
         diagnosis = diagnose_finding(
-            task, hunter.crew, settings, group.failure, alike, shown, tiles
+            task, hunter.crew, settings, _shown(group, shown), alike, shown, tiles
         )
     return _build(
         task, group, shown, confirmed=confirmed, origin=_origin(hunter, smallest),
@@ -151,14 +152,12 @@ def _build(
     task: OpTask, group: _Group, shown: CaseRecord, *, confirmed: int, origin: str,
     shrink_runs: int, diagnosis: Diagnosis,
 ) -> Finding:  # fmt: skip
-    fingerprint = group.failure.fingerprint
-    matching = [f for f in shown.judgement.failures if f.fingerprint == fingerprint]
-    failure = matching[0] if matching else group.failure
-    kernel = failure.kernel or (task.kernels[0] if task.kernels else task.schema.entry.text)
+    failure = _shown(group, shown)
+    kernel = failure.kernel or suspect(task, failure.key, shown.observation.launches, origin)
     file, line = task.files.get(kernel, (task.schema.entry.target.module, 1))
     error = shown.observation.error
     return Finding(
-        fingerprint=fingerprint,
+        fingerprint=failure.fingerprint,
         kind=failure.kind,
         op=task.schema.op,
         kernel=kernel,
@@ -179,6 +178,12 @@ def _build(
         shrink_runs=shrink_runs,
         options=shown.force.options,
     )
+
+
+def _shown(group: _Group, shown: CaseRecord) -> Failure:
+    """Return the group's failure as a case shows it, or as it was first seen."""
+    alike = (f for f in shown.judgement.failures if f.fingerprint == group.failure.fingerprint)
+    return next(alike, group.failure)
 
 
 def _plain(task: OpTask, group: _Group) -> Finding:

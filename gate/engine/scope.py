@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gate.change.changed import Changes, all_kernels, changed_kernels
+from gate.change.dots import may_dot
 from gate.change.effects import changed_packages, packages_of
 from gate.change.git import ChangedFile, Repo
 from gate.change.kernels import KernelIndex
@@ -73,6 +74,11 @@ class ScopedKernel:
     """Ops that cover it."""
     near: str
     """Nearest miss when there are none."""
+
+    @property
+    def touched(self) -> bool:
+        """Whether its code changed, and not only its schema or reference."""
+        return any(reason.what not in ("schema", "reference") for reason in self.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +159,8 @@ class Scope:
             pythonpath=self.pythonpath,
             setup=self.config.setup,
             kernels=(*gated, *gone),
+            changed=tuple(k.id for k in self.kernels if k.id in gated and k.touched),
+            dots=not gated or any(may_dot(self.index, kernel) for kernel in gated),
             must_launch=tuple(kernel for kernel in schema.kernels if kernel in gated),
             tiles=tuple(tiles),
             base_root=str(base) if base else "",

@@ -24,6 +24,10 @@ class OpTask:
     """A file under root that each worker runs once."""
     kernels: tuple[str, ...] = ()
     """Kernel ids that the op gates; empty for an op without Triton kernels."""
+    changed: tuple[str, ...] = ()
+    """Those of them whose code the change touches: themselves, what they use, or a launcher."""
+    dots: bool = True
+    """Whether one of them may multiply matrices on tensor cores; True where nothing is known."""
     must_launch: tuple[str, ...] = ()
     """Kernel ids that some case must launch (exact ids of the schema, changed kernels)."""
     tiles: tuple[int, ...] = ()

@@ -7,6 +7,7 @@ recognises one speaks; the order is from certain to likely.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ LAYOUT_WAYS = (
     "say in the schema what the kernel supports: {promise}",
 )
 """The three ways out of a finding that needs a non-contiguous arg."""
+_START = re.compile(r"\b(?:columns?|rows?|elements?|ind(?:ex|ices)|between) (\d+)")
+"""Where the words of a pattern say that the wrong elements of an axis begin."""
 
 
 def layout_ways(schema: OpSchema, arg: str) -> tuple[str, ...]:
@@ -48,6 +51,8 @@ class Clues:
     """What separates it, if something does."""
     tiles: tuple[int, ...]
     """Tile sizes of the kernel."""
+    exact: bool = True
+    """Whether every case without the condition passes."""
 
     @property
     def pattern(self) -> str:
@@ -237,7 +242,14 @@ def _many_tiles(clues: Clues) -> Cause | None:
     dim = atom.subject
     if clues.failure.kind is FailureKind.IMPRECISE:
         return Cause(text=f"error grows with {dim}: it is accumulated in a narrow dtype")
-    if clues.reduced(dim) or "everywhere" in clues.pattern or "factor" in clues.pattern:
+    factor = _factor(clues.pattern)
+    if factor:
+        return Cause(
+            text=f"the result is {factor} times what it should be once {dim} is long: the loop "
+            "over it does not rescale its accumulator when the maximum moves, or overwrites it",
+            mends=("multiply the accumulator by `tl.exp(old - new)` in each turn",),
+        )
+    if clues.reduced(dim) or "everywhere" in clues.pattern:
         return Cause(
             text=f"the loop over {dim} is right for one tile only: its accumulator is overwritten "
             "(`acc =` for `acc +=`), not rescaled, or the pointers do not advance",
@@ -245,11 +257,23 @@ def _many_tiles(clues: Clues) -> Cause | None:
                 "carry the accumulator from turn to turn, and rescale it when the maximum moves",
             ),
         )
+    if atom.value not in clues.tiles or not _starts_past(clues.pattern, atom.value):
+        return None
     return Cause(
         text=f"only the first {atom.value:g} of {dim} are handled: a block size stands for the "
         "extent",
         mends=(f"loop over {dim}, or size the block with `triton.next_power_of_2({dim})`",),
     )
+
+
+def _starts_past(pattern: str, tile: float) -> bool:
+    """Whether what is wrong begins at or past a tile's end, along some axis."""
+    return any(int(start) >= tile for start in _START.findall(pattern))
+
+
+def _factor(pattern: str) -> str:
+    """Return the number in `by the factor 0.4839`, empty when there is none."""
+    return pattern.partition("by the factor ")[2].split(",")[0]
 
 
 def _relation(clues: Clues) -> Cause | None:
@@ -271,6 +295,8 @@ def _tiny(clues: Clues) -> Cause | None:
         return Cause(text=f"`{atom.subject}` == {atom.value:g} takes a path of its own")
     if atom.value == 0:
         return Cause(text=f"an empty {atom.subject} is not handled")
+    if not clues.exact or (clues.condition is not None and len(clues.condition.atoms) > 1):
+        return None
     return Cause(
         text=f"{atom.subject} == 1 is special: Triton makes an argument equal to 1 a constant, and "
         "a size-1 axis may have any stride",
@@ -330,8 +356,8 @@ def _special_values(clues: Clues) -> Cause | None:
 
 def _by_value(clues: Clues) -> Cause | None:
     pattern = clues.pattern
-    if "by the factor" in pattern:
-        factor = pattern.split("by the factor ")[1].split(",")[0]
+    factor = _factor(pattern)
+    if factor:
         return Cause(
             text=f"a constant factor is missing or doubled: the result is {factor} times it"
         )

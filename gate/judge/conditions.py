@@ -15,6 +15,8 @@ AND_COST = 0.6
 """What a second atom costs beside its own cost."""
 OR_COST = 1.1
 """The same for an alternative: rarer than two things at once."""
+EXCLUDED_LEAST = 2
+"""Passing cases that `M != 2`, or a trait, must exclude beside another atom."""
 LIKELY = 0.5
 """Share of the cases under a condition that must fail for it to be worth saying."""
 LIFT = 1.5
@@ -56,7 +58,8 @@ class Condition:
 def exact_conditions(table: Table, failed: Mask) -> list[Condition]:
     """Return conditions that hold on exactly the failing cases, simplest first.
 
-    Pairs are looked for only when no single atom will do.
+    Pairs are looked for only when no single atom will do. Two traits of the values never join by
+    `or`: each case has so many that some two of them separate any cases.
     """
     single = [Condition(atoms=(atom,)) for atom, column in table if (column == failed).all()]
     if single:
@@ -68,13 +71,23 @@ def exact_conditions(table: Table, failed: Mask) -> list[Condition]:
         for (a, x), (b, y) in itertools.combinations(cover, 2)
         if a.subject != b.subject or a.kind != b.kind
         if not (x & y)[~failed].any()
+        if _earns(a, y, x, failed) and _earns(b, x, y, failed)
     ]
     either = [
         Condition(atoms=(a, b), either=True)
         for (a, x), (b, y) in itertools.combinations(inside, 2)
-        if (x | y)[failed].all()
+        if (x | y)[failed].all() and not (a.kind == b.kind == "trait")
     ]
     return sorted([*both, *either], key=lambda condition: condition.cost)
+
+
+def _earns(atom: Atom, partner: Mask, own: Mask, failed: Mask) -> bool:
+    """Whether an atom may stand beside a partner: `M != 2`, or a trait of the values, must exclude
+    more than one passing case, since any that passes by luck has some extent and values of its
+    own."""
+    if atom.kind != "trait" and (atom.kind != "other" or atom.value in (0, 1)):
+        return True
+    return int((partner & ~own & ~failed).sum()) >= EXCLUDED_LEAST
 
 
 def wider_and_narrower(best: Condition, table: Table, failed: Mask) -> list[Condition]:
@@ -101,6 +114,7 @@ def necessary_conditions(table: Table, failed: Mask) -> list[tuple[Condition, in
         (Condition(atoms=(a, b)), x & y)
         for (a, x), (b, y) in itertools.combinations(cover, 2)
         if a.subject != b.subject
+        if _earns(a, y, x, failed) and _earns(b, x, y, failed)
     ]
     ranked = []
     for condition, column in options:

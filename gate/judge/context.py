@@ -22,6 +22,8 @@ class JudgeSettings:
     """Kernel ids of which one must be launched; empty for an op that gates no Triton kernel."""
     device: str = ""
     """`cuda` or `interpreter`; empty: as the observation says."""
+    dots: bool = True
+    """Whether the op's kernels may hold a dot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ class Context:
     """What a norm of this op multiplies by at most: 1/sqrt(eps), 1 without an eps."""
     tiles: tuple[int, ...] = ()
     """Tile sizes seen in the launches, for the words on where it is wrong."""
+    dots: bool = True
+    """Whether the op's kernels may hold a dot."""
 
     @property
     def schema(self) -> OpSchema:

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gate.case.shrink import sort_key
+from gate.case.text import format_case
 from gate.judge.causes import Clues, find_cause
 from gate.judge.conditions import Condition
 from gate.judge.factors import JudgedCase, factors_of
 from gate.judge.model import Failure
 from gate.judge.separate import ENOUGH, Separation, separations
+from gate.judge.wording import NOTHING_SEPARATES
 from gate.schema.model import OpSchema
 
 NEARLY = 0.9
@@ -28,6 +31,10 @@ FAR_FETCHED = 2.3
 """A condition of this cost explains too much of too little."""
 PLAIN_COST = 1.3
 """A condition up to this cost (a known tile, a layout, a dtype, an option) is believed anyway."""
+
+
+FEW_FAILING = 3
+"""So few failing cases are separated by anything: only a plain condition is believed of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +70,7 @@ def diagnose(
         CaseTextError  a case does not fit the schema
     """
     words, exact, found = _condition(schema, judged, tiles)
-    clues = Clues(schema=schema, failure=failure, condition=found, tiles=tuple(tiles))
+    clues = Clues(schema=schema, failure=failure, condition=found, tiles=tuple(tiles), exact=exact)
     cause = find_cause(clues)
     return Explanation(
         condition=words,
@@ -84,9 +91,28 @@ def _condition(
     found = separations(factors_of(schema, [entry.case for entry in judged]), failed, tiles)
     if _nearly_all(found, count, total):
         return f"fails on nearly every case ({count} of {total})", False, None
+    if count < FEW_FAILING and not (found and _is_plain(found[0])):
+        return _seen_in(schema, judged, total), False, None
     if not found:
-        return "", False, None
+        return NOTHING_SEPARATES if total >= ENOUGH else "", False, None
     return str(found[0]), found[0].exact, found[0].condition
+
+
+def _is_plain(separation: Separation) -> bool:
+    """Whether a condition is what bugs of the field depend on, so that few cases will do."""
+    atoms = separation.condition.atoms
+    plain = len(atoms) == 1 and atoms[0].kind in ("tile", "power", "word", "flag")
+    return plain and separation.cost <= PLAIN_COST
+
+
+def _seen_in(schema: OpSchema, judged: Sequence[JudgedCase], total: int) -> str:
+    """Return `seen in 1 of 16 cases: M=1 N=1 T=float32`: the number, and the simplest case."""
+    bad = [entry.case for entry in judged if entry.failed]
+    if not bad or total < ENOUGH:
+        return ""
+    simplest = format_case(min(bad, key=lambda case: sort_key(schema, case)))
+    sizes = [part.strip(" -") for part in simplest.partition("[")[2].split(";")[:2]]
+    return f"seen in {len(bad)} of {total} cases: {' '.join(filter(None, sizes))}"
 
 
 def _nearly_all(found: Sequence[Separation], count: int, total: int) -> bool:

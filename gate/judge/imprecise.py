@@ -3,8 +3,8 @@
 Two shapes are recognised. Torch itself, evaluating the reference in the working dtype, comes to
 the same wrong values on the same elements (an intermediate overflows, or loses its digits), while
 float32 does not: 16-bit internals. And: a case that fails at float32's roundoff passes at TF32's,
-the errors do not follow the reference as those of a wrong formula do, and the reference multiplies
-matrices: a TF32 dot.
+the errors do not follow the reference as those of a wrong formula do, the reference multiplies
+matrices and the kernels hold a dot: a TF32 dot.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _tf32(compared: Compared, ctx: Context) -> Named | None:
         return None
     if evidence.peak == 0 or rule.atol is not None or compared.kind is not FailureKind.WRONG_VALUE:
         return None
-    times = _times_tf32(evidence) if _multiplies(ctx) else np.inf
+    times = _times_tf32(evidence) if ctx.dots and _multiplies(ctx) else np.inf
     if times > ENVELOPE or _systematic(evidence):
         return None
     hint = (

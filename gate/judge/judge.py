@@ -216,6 +216,7 @@ def make_context(
         reach=largest_magnitude(_living(inputs)),
         gain=norm_gain(bound),
         tiles=_tiles(observation),
+        dots=settings.dots,
     )
 
 

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from gate.judge.model import Comparison
 
+NOTHING_SEPARATES = "no single condition separates the cases that fail from those that pass"
+"""Said of a finding with enough cases for a condition, and without one."""
+
 
 def value_words(name: str, comparison: Comparison, detail: str, hints: Sequence[str] = ()) -> str:
     """Say in one sentence how many elements are wrong, where, and what the worst one is.

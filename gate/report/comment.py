@@ -15,6 +15,7 @@ from gate.report.text import cell, code_span, number
 from gate.report.words import (
     ORACLES,
     device_words,
+    is_old,
     known,
     meaning,
     next_step,
@@ -128,7 +129,8 @@ def body(result: RunResult, image: str = DEFAULT_IMAGE, detail: Detail = Detail.
     if result.kernels:
         parts.append(kernel_table(result))
     parts += [
-        finding_markdown(result, op, finding, image, detail) for op, finding in _told_once(result)
+        finding_markdown(result, op, finding, image, detail)
+        for op, finding in sorted(_told_once(result), key=lambda pair: is_old(pair[1]))
     ]
     parts += _open_questions(result)
     if result.info.fallback:

@@ -10,6 +10,7 @@ from gate.report.words import (
     case_count,
     deceived,
     does,
+    is_old,
     kernel_name,
     meaning,
     ops_of,
@@ -53,9 +54,10 @@ def _blocked(result: RunResult, mark: Mark) -> str:
 def defect(result: RunResult, kernel: KernelReport, mark: Mark) -> str:
     """Return what is wrong with a kernel, as a clause without a full stop."""
     told = [(op, finding) for op in ops_of(result, kernel) for finding in op.findings]
+    told.sort(key=lambda pair: (is_old(pair[1]), pair[1].kernel != kernel.kernel))
     if not told:
         return f"{mark(kernel_name(kernel.kernel))} {meaning(kernel.verdict)}"
-    op, finding = next((pair for pair in told if pair[1].kernel == kernel.kernel), told[0])
+    op, finding = told[0]
     text = f"{mark(kernel_name(finding.kernel))} {does(finding.kind)}{when(finding, mark)}"
     if finding.kind in _TOLD_BY_MESSAGE and finding.message.strip():
         text += f": {mark(line_safe(finding.message, 160))}"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from gate.judge.model import BenchmarkVerdict, Comparison, FailureKind, Verdict
+from gate.judge.wording import NOTHING_SEPARATES
 from gate.report.text import apart, number, plural
 from gate.result import Finding, KernelReport, OpReport, RunResult
 
@@ -123,12 +124,17 @@ def does(kind: FailureKind) -> str:
 
 
 def ranked(result: RunResult) -> list[KernelReport]:
-    """Return the kernels, what a reader needs first in front: those that block, then the rest."""
+    """Return the kernels, what a reader needs first in front: those that block, of them those with
+    something that the base does not have, then the rest."""
     blocking = {kernel.kernel for kernel in result.blocking}
-    return sorted(
-        result.kernels,
-        key=lambda k: (k.kernel not in blocking, _SEVERITY.index(k.verdict), k.kernel),
-    )
+
+    def rank(kernel: KernelReport) -> tuple[bool, bool, int, str]:
+        found = [f for op in result.ops if op.op in kernel.ops for f in op.findings]
+        old = bool(found) and all(is_old(finding) for finding in found)
+        severity = _SEVERITY.index(kernel.verdict)
+        return kernel.kernel not in blocking, old, severity, kernel.kernel
+
+    return sorted(result.kernels, key=rank)
 
 
 def ops_of(result: RunResult, kernel: KernelReport) -> list[OpReport]:
@@ -138,9 +144,15 @@ def ops_of(result: RunResult, kernel: KernelReport) -> list[OpReport]:
 
 
 def all_findings(result: RunResult) -> list[tuple[OpReport, Finding]]:
-    """Return every finding with its op, the worst op first."""
+    """Return every finding with its op, what the base has too last, else the worst op first."""
     ops = sorted(result.ops, key=lambda op: _SEVERITY.index(op.verdict))
-    return [(op, finding) for op in ops for finding in op.findings]
+    found = [(op, finding) for op in ops for finding in op.findings]
+    return sorted(found, key=lambda pair: is_old(pair[1]))
+
+
+def is_old(finding: Finding) -> bool:
+    """Whether the base fails in the same way."""
+    return finding.origin == "already there"
 
 
 def kernel_name(kernel: str) -> str:
@@ -179,7 +191,7 @@ def when(finding: Finding, mark: Mark) -> str:
     told = _CONDITION.fullmatch(condition)
     if told:
         return f" {told[1]} when {mark(told[2])}"
-    if condition:
+    if condition and condition != NOTHING_SEPARATES:
         return f" ({mark(condition)})"
     gist = case_gist(finding.case)
     return f", for example at {mark(gist)}" if gist else ""

@@ -241,6 +241,7 @@ class Bench:
                 outputs = collect_outputs(returned, request.returns, slabs, self.reply_bytes)
             if request.grad is not None:
                 started = time.perf_counter() - inside
+                self.receipts.backward = True
                 with _fresh_memory(request):
                     gradients = run_backward(returned, request.returns, request.grad, env, incoming)
                     self.device.finish()

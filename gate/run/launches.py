@@ -35,6 +35,7 @@ class Receipts:
         self.faults: list[Fault] = []
         self.offers = Offers()
         self.dry = False
+        self.backward = False
         self.compiling = 0.0
         self._failed: list[tuple[BaseException, str]] = []
 
@@ -43,6 +44,7 @@ class Receipts:
         self.facts, self.count, self.faults = [], 0, []
         self.offers.begin(config)
         self.dry = dry
+        self.backward = False
         self.compiling = 0.0
         self._failed = []
 
@@ -92,6 +94,7 @@ class Receipts:
                     if n not in constants and isinstance(v, int) and not isinstance(v, bool)
                 ),
                 options=tuple((n, _plain(v)) for n, v in sorted(options.items())),
+                backward=self.backward,
             )
         )
 

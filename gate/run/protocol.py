@@ -124,6 +124,8 @@ class LaunchFact:
     """Integer arg -> `1`, `16` (divisible) or `` (neither)."""
     options: tuple[tuple[str, Any], ...] = ()
     """num_warps, num_stages and the like."""
+    backward: bool = False
+    """Whether the backward call launched it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

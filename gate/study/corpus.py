@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from gate.change.dots import may_dot
 from gate.change.kernels import KernelIndex, scan
 from gate.change.tiles import static_tiles
 from gate.datafiles import data_folder
@@ -146,6 +147,7 @@ def _task(schema: OpSchema, index: KernelIndex, root: Path) -> OpTask:
         root=str(root),
         trusted_root=str(root),
         kernels=gated,
+        dots=not gated or any(may_dot(index, kernel) for kernel in gated),
         must_launch=tuple(kernel for kernel in schema.kernels if kernel in gated),
         tiles=tuple(sorted({t for kernel in gated for t in static_tiles(index, kernel)})),
         files={k: (index.kernels[k].file, index.kernels[k].line) for k in gated},

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from judge_fakes import KERNEL, MATMUL, UNARY, dim, op, ret, scalar, span, tensor
 
 from gate.case.model import Case
 from gate.case.text import format_case, parse_case
 from gate.judge.ask import ask
-from gate.judge.atoms import roundest
+from gate.judge.atoms import Atom, make_atom, roundest
 from gate.judge.causes import layout_ways
+from gate.judge.conditions import exact_conditions
 from gate.judge.diagnose import Explanation, diagnose
 from gate.judge.factors import Factors, JudgedCase, factors_of
 from gate.judge.model import Comparison, Failure, FailureKind
+from gate.judge.wording import NOTHING_SEPARATES
 from gate.schema.load import load_text
 from gate.schema.model import Domain, Layouts, OpSchema, Values
 
@@ -287,6 +290,82 @@ def test_a_kind_that_says_it_all(kind: FailureKind, words: str) -> None:
     one = [JudgedCase(case=parse_case(PLAN[0]), failed=True)]
     found = diagnose(UNARY, one, failure(kind))
     assert words in found.cause and found.mends
+
+
+PAST = "columns 512..600 (the last partial tile of 512)"
+
+
+@pytest.mark.parametrize(
+    ("tiles", "pattern", "words"),
+    [
+        ((512,), PAST, "only the first 512 of H are handled"),
+        ((128,), PAST, ""),
+        ((512,), "columns 0..600", ""),
+        ((512,), "175 of 344 columns between 1 and 343", ""),
+        ((128,), "175 of 344 columns between 1 and 343, by the factor 0.4839", "0.4839 times"),
+        ((512,), "columns 512..600, by the factor 0.4839", "does not rescale its accumulator"),
+    ],
+)
+def test_a_block_stands_for_the_extent_only_where_all_past_a_known_tile_is_wrong(
+    tiles: tuple[int, ...], pattern: str, words: str
+) -> None:
+    seen = judged_softmax(
+        (4, 128, "normal", False), (3, 512, "normal", False), (2, 500, "normal", False),
+        (5, 100, "normal", False), (4, 600, "normal", True), (3, 1024, "normal", True),
+        (2, 513, "normal", True), (6, 640, "normal", True),
+    )  # fmt: skip
+    found = diagnose(UNARY, seen, failure(pattern=pattern), tiles=tiles)
+    assert found.condition == "fails exactly when H > 512"
+    assert words in found.cause if words else "first" not in found.cause
+
+
+def test_a_size_of_one_is_special_only_where_every_other_size_passes() -> None:
+    ones = [(1, h, "normal", True) for h in (3, 64, 200)]
+    others = [(b, h, "normal", False) for b, h in ((2, 64), (3, 100), (4, 17), (7, 512))]
+    alone = diagnose(UNARY, judged_softmax(*ones, *others), failure())
+    assert alone.condition == "fails exactly when B == 1"
+    assert "equal to 1 a constant" in alone.cause
+    mixed = diagnose(UNARY, judged_softmax(*ones, *others, (1, 5, "normal", False)), failure())
+    assert not mixed.exact
+    assert "equal to 1 a constant" not in mixed.cause
+
+
+# --- too few cases, and nothing that separates --------------------------------------------------
+
+
+def test_one_failing_case_is_told_and_not_explained_by_an_odd_trait() -> None:
+    cases = [(b, h, "normal", False) for b, h in ((4, 128), (3, 513), (2, 64), (9, 100), (5, 7))]
+    found = diagnose(UNARY, judged_softmax((1, 33, "normal", True), *cases), failure())
+    assert found.condition == "seen in 1 of 6 cases: B=1 H=33 T=float32"
+    assert (found.cause, found.found, found.exact) == ("", None, False)
+
+
+def test_a_plain_condition_is_believed_of_one_failing_case() -> None:
+    seen = judged_softmax(*[(b, 128 * b, "normal", False) for b in range(1, 7)])
+    odd = JudgedCase(case=parse_case(softmax_case(3, 384, x="transposed/normal")), failed=True)
+    found = diagnose(UNARY, [*seen, odd], failure())
+    assert found.condition.startswith("fails exactly when") and "x" in found.condition
+
+
+def test_two_traits_of_the_values_are_no_condition() -> None:
+    def trait(text: str) -> Atom:
+        return make_atom(text, 1.0, text, "trait")
+
+    column = np.asarray
+    failed = column([True, True, False, False])
+    table = [
+        (trait("max of x < 0"), column([True, False, False, False])),
+        (trait("min of x < 0"), column([False, True, False, False])),
+    ]
+    assert exact_conditions(table, failed) == []
+    sized = [(make_atom("H > 7", 1.0, "H", "above", 7), table[0][1]), table[1]]
+    assert [str(c) for c in exact_conditions(sized, failed)] == ["H > 7 or min of x < 0"]
+
+
+def test_where_nothing_separates_that_is_said() -> None:
+    cases = [(4, 128, "normal", i % 2 == 0) for i in range(8)]
+    found = diagnose(UNARY, judged_softmax(*cases), failure())
+    assert found.condition == NOTHING_SEPARATES
 
 
 # --- ordinary values, strays and the words for strides -------------------------------------------

@@ -7,9 +7,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judge_fakes import MATMUL, UNARY, layernorm, matmul, op, ret, row_sum, softmax, tensor, world
+from judge_fakes import (
+    KERNEL,
+    MATMUL,
+    UNARY,
+    layernorm,
+    matmul,
+    op,
+    ret,
+    row_sum,
+    softmax,
+    tensor,
+    world,
+)
 
 from gate.dtypes import encode, to_float64
+from gate.judge.context import JudgeSettings
+from gate.judge.judge import judge_case
 from gate.judge.model import CaseStatus, FailureKind
 from gate.judge.tolerance import make_rule, working_dtype
 from gate.run.protocol import Mode
@@ -118,6 +132,15 @@ def test_tf32_operands_fail_at_float32_with_a_hint_and_pass_when_declared() -> N
         tolerance=allowed,
     )  # fmt: skip
     assert world(declared, GEMM.format("float32"), matmul).judge(out).status is CaseStatus.PASS
+
+
+def test_kernels_without_a_dot_are_told_nothing_of_tf32() -> None:
+    w = world(MATMUL, GEMM.format("float32"), matmul)
+    seen = w.seen(tf32(w["a"]) @ tf32(w["b"]))
+    rules = JudgeSettings(kernels=(KERNEL,), device="interpreter", dots=False)
+    (failure,) = judge_case(w.bound, w.inputs, seen, w.oracle, rules).failures
+    assert failure.kind is FailureKind.WRONG_VALUE
+    assert "TF32" not in failure.message
 
 
 def test_a_wrong_epsilon_is_no_tf32_dot() -> None:

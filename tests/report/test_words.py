@@ -4,6 +4,7 @@ import pytest
 from report_examples import (
     BENCHMARKS,
     COMPARISON,
+    CRASH,
     EXAMPLES,
     GREEN_OP,
     NORM,
@@ -15,8 +16,12 @@ from report_examples import (
 )
 
 from gate.judge.model import ErrorStats, FailureKind, Verdict
+from gate.judge.wording import NOTHING_SEPARATES
+from gate.report.annotations import annotate
+from gate.report.comment import comment
 from gate.report.headline import headline
 from gate.report.words import (
+    all_findings,
     benchmark_words,
     case_gist,
     device_words,
@@ -30,7 +35,7 @@ from gate.report.words import (
     statement,
     when,
 )
-from gate.result import Diagnosis, Policy
+from gate.result import Diagnosis, Policy, RunResult
 
 
 def marked(text: str) -> str:
@@ -195,3 +200,39 @@ def test_where_it_ran_is_said_in_words_of_ours_or_marked() -> None:
 def test_an_origin_that_is_none_of_ours_is_marked() -> None:
     assert origin_words(replace(WRONG, origin="@org"), marked) == " (<@org>)"
     assert origin_words(replace(WRONG, origin=""), marked) == ""
+
+
+def two_findings() -> RunResult:
+    """An old finding of one op before a new one of another, both in kernels that block."""
+    old = replace(CRASH, origin="already there")
+    norm = replace(GREEN_OP, verdict=Verdict.CRASH, findings=(old,), benchmarks=())
+    made = result(
+        kernel(NORM, Verdict.CRASH, "rms_norm"),
+        kernel(SOFTMAX, Verdict.ILLUSION, "softmax"),
+        ops=(norm, SOFTMAX_OP),
+    )
+    return replace(made, policy=Policy(fail_on=("wrong",)))
+
+
+def test_what_the_change_introduces_is_told_before_what_the_base_has_too() -> None:
+    made = two_findings()
+    assert [k.kernel for k in ranked(made)] == [SOFTMAX, NORM]
+    assert [f.kernel for _, f in all_findings(made)] == [SOFTMAX, NORM]
+    assert headline(made, marked).startswith("Blocked: <softmax_kernel> returns wrong values")
+    told = comment(made)
+    assert told.index("introduced by this change") < told.index("already there on the base")
+    assert annotate(made).splitlines()[0].startswith("::error file=ops/softmax.py")
+
+
+def test_of_two_findings_of_one_kernel_the_introduced_one_is_the_headline() -> None:
+    old = replace(WRONG, kind=FailureKind.RACE, origin="already there")
+    op = replace(SOFTMAX_OP, findings=(old, replace(WRONG, kernel="ops/softmax.py::helper")))
+    made = result(kernel(SOFTMAX, Verdict.ILLUSION, "softmax"), ops=(op,))
+    assert headline(made, marked).startswith("Blocked: <helper> returns wrong values")
+
+
+def test_a_finding_that_nothing_separates_is_told_by_an_example() -> None:
+    lost = replace(WRONG, diagnosis=Diagnosis(condition=NOTHING_SEPARATES))
+    assert when(lost, marked) == ", for example at <B=4 H=513 T=float32>"
+    few = replace(WRONG, diagnosis=Diagnosis(condition="seen in 1 of 16 cases: N=1"))
+    assert when(few, marked) == " (<seen in 1 of 16 cases: N=1>)"
