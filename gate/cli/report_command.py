@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from gate.cli.options import read_plain
+from gate.report.consistent import check_consistent
 from gate.report.console import render_console
 from gate.report.formats import FORMATS
 from gate.report.jsonfile import loads
@@ -30,7 +31,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
 
 def command(options: argparse.Namespace) -> int:
     """Write the reports; 0 when they are written, whatever they say."""
-    result = loads(read_plain(options.result))
+    result = check_consistent(loads(read_plain(options.result)))
     formats = [name.strip() for name in options.to.split(",") if name.strip()]
     shown = "console" in formats and options.report_dir is None
     files = [name for name in formats if not (shown and name == "console")]

@@ -228,7 +228,8 @@ class OpRun:
 
         An op that launches nothing has no grids, and would do its work at the largest sizes.
         """
-        if not self.task.kernels or not any(r.observation.launches for r in self.records):
+        launches = (launch for record in self.records for launch in record.observation.launches)
+        if not self.task.kernels or not any(launch.programs for launch in launches):
             return
         cases = cases_at_maxima(self.task.schema, self.settings.seed)
         for record in self._forced(((case, Force(dry=True)) for case in cases), self.crew):

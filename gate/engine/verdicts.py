@@ -21,7 +21,8 @@ _CRASHES = frozenset({FailureKind.RAISED, FailureKind.DIED, FailureKind.COMPILE,
 
 def line_of(position: int, record: CaseRecord) -> CaseLine:
     """Return a case in a line."""
-    launches = Counter(launch.kernel for launch in record.observation.launches)
+    seen = record.observation.launches
+    launches = Counter(launch.kernel for launch in seen if launch.programs)
     compared = (c.stats.compared for c in record.judgement.comparisons if c.stats)
     return CaseLine(
         position=position, text=record.text, status=record.judgement.status,

@@ -156,7 +156,7 @@ def _status(
 
 
 def _silent(observation: Observation, settings: JudgeSettings) -> bool:
-    ran = {launch.kernel for launch in observation.launches}
+    ran = {launch.kernel for launch in observation.launches if launch.programs}
     return bool(settings.kernels) and not ran & set(settings.kernels)
 
 

@@ -6,6 +6,7 @@ These are the messages; `gate.run.frames` says how they travel.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,6 +127,11 @@ class LaunchFact:
     """num_warps, num_stages and the like."""
     backward: bool = False
     """Whether the backward call launched it."""
+
+    @property
+    def programs(self) -> int:
+        """How many programs ran; with none, this is no receipt that the kernel did."""
+        return max(0, math.prod(self.grid))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

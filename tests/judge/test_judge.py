@@ -156,6 +156,13 @@ def test_a_right_answer_without_a_launch_is_not_exercised(w: World) -> None:
     assert w.judge(w.rounded(), launches=elsewhere).status is CaseStatus.NOT_EXERCISED
 
 
+def test_a_launch_of_no_program_is_no_receipt_that_the_kernel_ran(w: World) -> None:
+    decoy = (LaunchFact(kernel=KERNEL, grid=(0, 1, 1)),)
+    assert w.judge(w.rounded(), launches=decoy).status is CaseStatus.NOT_EXERCISED
+    some = (*decoy, LaunchFact(kernel=KERNEL, grid=(2, 1, 1)))
+    assert w.judge(w.rounded(), launches=some).status is CaseStatus.PASS
+
+
 def test_a_wrong_answer_without_a_launch_still_fails(w: World) -> None:
     assert w.judge(np.zeros((64, 256), np.float32), launches=()).status is CaseStatus.FAIL
 
