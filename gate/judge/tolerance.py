@@ -50,7 +50,7 @@ import numpy as np
 from gate.case.bound import BoundCase, BoundList, BoundTensor
 from gate.dtypes import DTYPES, F64, encode, to_float64
 from gate.judge.evidence import Evidence, Mask, largest, rms
-from gate.judge.jumps import hidden_by_jumps, overcrowded
+from gate.judge.jumps import Hidden, hidden_by_jumps, overcrowded
 from gate.judge.mixing import MOST_TERMS
 from gate.schema.model import DtypeTolerance, Io, Tolerance
 
@@ -235,11 +235,24 @@ def _by_envelope(evidence: Evidence, rule: Rule, x: F64, by_torch: F64) -> Expla
     name = "rounding envelope (TF32)" if rule.tf32 else "rounding envelope"
     if not wrong.any():
         base = np.maximum(base, rule.factor * ENVELOPE * floor)
-        hidden = hidden_by_jumps(evidence, rule.roundoff, x, s, base, rule.factor * ENVELOPE)
+        hidden = _hidden(evidence, rule, x, s, base)
         if hidden is not None:
             words = f"{name}, at jumps"
             return Explained(wrong=hidden.wrong, allowed=hidden.allowed, rule=words, term="jumps")
     return Explained(wrong=wrong, allowed=allowed, rule=name, term=term)
+
+
+def _hidden(evidence: Evidence, rule: Rule, x: F64, s: F64, base: F64) -> Hidden | None:
+    """Return what s hides at jumps. Terms that owe nothing to s are asked first: where the whole
+    reference is 0, float64's own noise moves it as an exact tie would."""
+    times = rule.factor * ENVELOPE
+    hidden = hidden_by_jumps(evidence, rule.roundoff, x, s, base, times)
+    if hidden is None:
+        return None
+    for words, more in _MORE:
+        if words != "second order":
+            base = np.maximum(base, rule.factor * more(evidence, rule, x, base))
+    return hidden_by_jumps(evidence, rule.roundoff, x, s, base, times)
 
 
 def _noise(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
