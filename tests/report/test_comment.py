@@ -2,7 +2,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_oracle import CODE, columns, strays, tokens
 from report_examples import (
@@ -15,7 +15,7 @@ from report_examples import (
     kernel,
     result,
 )
-from report_hostile import SENTINEL, hostile_results, hostile_text
+from report_hostile import SENTINEL, hostile_results, hostile_text, poisoned
 
 from gate.errors import UsageError
 from gate.judge.model import Verdict
@@ -73,6 +73,7 @@ def test_the_summary_keeps_text_of_others_in_code_too(made: RunResult) -> None:
 
 
 @settings(max_examples=60, deadline=None)
+@example(poisoned(EXAMPLES["crash"](), ["Zq7@org/teamZq7", "Zq7\n```\n<details>"]), 874)
 @given(hostile_results(), st.integers(min_value=700, max_value=6000))
 def test_a_cut_comment_keeps_to_its_bytes_closes_everything_and_says_so(
     made: RunResult, limit: int
@@ -85,7 +86,9 @@ def test_a_cut_comment_keeps_to_its_bytes_closes_everything_and_says_so(
     if cut:
         last = [token for token in tokens(text) if token.type == "inline"][-1]
         assert last.content == CUT_NOTE.strip()
-    assert text.count("\n<details>") == text.count("\n</details>\n")
+    folds = [token.content for token in tokens(text) if token.type == "html_block"]
+    opened = sum(fold.startswith("<details>") for fold in folds)
+    assert opened == sum(fold.startswith("</details>") for fold in folds)
 
 
 def many_findings(count: int) -> RunResult:
