@@ -36,12 +36,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
         "verdicts", help="every kernel of the corpus: role, benchmark oracles, verdict",
         allow_abbrev=False,
     )  # fmt: skip
-    verdicts.add_argument(
-        "--corpus", type=Path, default=None, metavar="DIR", help="the corpus (default: ours)"
-    )
-    verdicts.add_argument(
-        "--device", default="auto", metavar="DEVICE", help=f"{', '.join(DEVICES)} (default: auto)"
-    )
+    _add_common(verdicts)
     verdicts.add_argument("--seed", type=seed_number, default=0, metavar="S", help="default: 0")
     verdicts.add_argument(
         "--seeds", type=positive, default=1, metavar="N", help="seeds S .. S+N-1 (default: 1)"
@@ -53,12 +48,6 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
         "--cases", type=positive, default=STUDY_CASES, metavar="N",
         help=f"cases an op (default: {STUDY_CASES})",
     )  # fmt: skip
-    verdicts.add_argument(
-        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: by cores)"
-    )
-    verdicts.add_argument(
-        "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
-    )
     verdicts.add_argument(
         "--part", choices=PARTS, default="paper",
         help="the paper's 26 rows, the field's pairs, or all (default: paper)",
@@ -75,17 +64,28 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
     _add_tolerance(studies)
 
 
-def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = studies.add_parser(
-        "strategies", help="how fast each way to choose cases finds the corpus's bugs",
-        allow_abbrev=False,
-    )  # fmt: skip
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    """Add what every study takes."""
     parser.add_argument(
         "--corpus", type=Path, default=None, metavar="DIR", help="the corpus (default: ours)"
     )
     parser.add_argument(
         "--device", default="auto", metavar="DEVICE", help=f"{', '.join(DEVICES)} (default: auto)"
     )
+    parser.add_argument(
+        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: by cores)"
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
+    )
+
+
+def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = studies.add_parser(
+        "strategies", help="how fast each way to choose cases finds the corpus's bugs",
+        allow_abbrev=False,
+    )  # fmt: skip
+    _add_common(parser)
     parser.add_argument(
         "--seeds", type=positive, default=STUDY_SEEDS, metavar="N",
         help=f"seeds 0 to N-1 (default: {STUDY_SEEDS})",
@@ -95,15 +95,9 @@ def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]
         help=f"cases an op (default: {STUDY_CASES})",
     )  # fmt: skip
     parser.add_argument(
-        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: by cores)"
-    )
-    parser.add_argument(
         "--strategy", action="append", choices=STRATEGIES, default=[],
         help="take these strategies only (default: all)",
     )  # fmt: skip
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
-    )
     parser.add_argument(
         "--part", choices=PARTS, default="all",
         help="the paper's 26 rows, the field's pairs, or all (default: all)",
@@ -128,23 +122,12 @@ def _add_mutants(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "mutants", help="small mistakes in every correct kernel of the corpus: which are found",
         allow_abbrev=False,
     )  # fmt: skip
-    parser.add_argument(
-        "--corpus", type=Path, default=None, metavar="DIR", help="the corpus (default: ours)"
-    )
-    parser.add_argument(
-        "--device", default="auto", metavar="DEVICE", help=f"{', '.join(DEVICES)} (default: auto)"
-    )
+    _add_common(parser)
     parser.add_argument("--seed", type=seed_number, default=0, metavar="S", help="default: 0")
     parser.add_argument(
         "--cases", type=positive, default=STUDY_CASES, metavar="N",
         help=f"cases a mutant at most (default: {STUDY_CASES})",
     )  # fmt: skip
-    parser.add_argument(
-        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: by cores)"
-    )
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
-    )
     parser.add_argument(
         "--operator", action="append", default=[], metavar="NAME",
         help="take these operators only, such as 'mask dropped' (default: all)",
@@ -162,23 +145,12 @@ def _add_diagnosis(studies: argparse._SubParsersAction[argparse.ArgumentParser])
         "diagnosis", help="for how many bugs of the corpus the stated condition is the true one",
         allow_abbrev=False,
     )  # fmt: skip
-    parser.add_argument(
-        "--corpus", type=Path, default=None, metavar="DIR", help="the corpus (default: ours)"
-    )
-    parser.add_argument(
-        "--device", default="auto", metavar="DEVICE", help=f"{', '.join(DEVICES)} (default: auto)"
-    )
+    _add_common(parser)
     parser.add_argument("--seed", type=seed_number, default=0, metavar="S", help="default: 0")
     parser.add_argument(
         "--cases", type=positive, default=None, metavar="N",
         help="cases an op (default: 64 interpreter, 200 cuda)",
     )  # fmt: skip
-    parser.add_argument(
-        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: by cores)"
-    )
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
-    )
     parser.add_argument(
         "--part", choices=PARTS, default="all",
         help="the paper's bugs, the field's, or all (default: all)",
@@ -194,12 +166,7 @@ def _add_tolerance(studies: argparse._SubParsersAction[argparse.ArgumentParser])
         "tolerance", help="how much of its allowance every correct kernel of the corpus takes",
         allow_abbrev=False,
     )  # fmt: skip
-    parser.add_argument(
-        "--corpus", type=Path, default=None, metavar="DIR", help="the corpus (default: ours)"
-    )
-    parser.add_argument(
-        "--device", default="auto", metavar="DEVICE", help=f"{', '.join(DEVICES)} (default: auto)"
-    )
+    _add_common(parser)
     parser.add_argument(
         "--seeds", type=positive, default=5, metavar="N", help="seeds 0 to N-1 (default: 5)"
     )
@@ -207,12 +174,6 @@ def _add_tolerance(studies: argparse._SubParsersAction[argparse.ArgumentParser])
         "--cases", type=positive, default=STUDY_CASES, metavar="N",
         help=f"cases an op and seed (default: {STUDY_CASES})",
     )  # fmt: skip
-    parser.add_argument(
-        "--jobs", type=positive, default=0, metavar="N", help="kernel workers (default: by cores)"
-    )
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="GLOB", help="take these corpus folders only"
-    )
     parser.add_argument(
         "--part", choices=PARTS, default="all",
         help="the paper's controls, the field's, or all (default: all)",
