@@ -128,21 +128,22 @@ def op_verdict(
 def defect_verdict(findings: Sequence[Finding], benchmarks: Sequence[BenchmarkVerdict]) -> Verdict:
     """Return the worst of the findings' verdicts.
 
-    A finding that did not come back is `flaky`; a wrong result is an `illusion` when at least one
-    published benchmark's check, as run here, passes.
+    A finding that did not come back is `flaky`. Any other defect, be it a wrong value, a launch
+    that raises or one that never ends, is an `illusion` when at least one published benchmark's
+    check, as run here, passes: the kernel passes a benchmark and fails the gate. Only precision
+    keeps a word of its own, since no benchmark looks at the values that show it.
     """
     steady = [f for f in findings if f.confirmed or not f.reruns]
     if not steady:
         return Verdict.FLAKY
     kinds = {finding.kind for finding in steady}
-    wrong = kinds - _CRASHES - {FailureKind.HUNG, FailureKind.IMPRECISE}
-    if wrong:
-        return Verdict.ILLUSION if any(b.passed for b in benchmarks) else Verdict.BROKEN
-    if kinds & _CRASHES:
-        return Verdict.CRASH
-    if FailureKind.HUNG in kinds:
-        return Verdict.HANG
-    return Verdict.IMPRECISE
+    if kinds <= {FailureKind.IMPRECISE}:
+        return Verdict.IMPRECISE
+    if any(b.passed for b in benchmarks):
+        return Verdict.ILLUSION
+    if kinds - _CRASHES - {FailureKind.HUNG, FailureKind.IMPRECISE}:
+        return Verdict.BROKEN
+    return Verdict.CRASH if kinds & _CRASHES else Verdict.HANG
 
 
 _SEVERITY = list(Verdict)

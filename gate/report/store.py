@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.errors import ResultError, UsageError
-from gate.judge.model import Verdict
+from gate.judge.model import FailureKind, Verdict
 from gate.report.jsonfile import dumps, loads
 from gate.report.limits import MAX_BYTES
 from gate.result import OpReport, RunInfo, RunResult
@@ -142,7 +142,8 @@ def _read(path: Path, key: str) -> RunResult:
 
 def is_decided(report: OpReport) -> bool:
     """Whether a report may be kept: a pass or a defect, on all planned cases, not by chance."""
-    if report.verdict in _BY_CHANCE or report.counts.ran < report.counts.planned:
+    hung = any(finding.kind is FailureKind.HUNG for finding in report.findings)
+    if hung or report.verdict in _BY_CHANCE or report.counts.ran < report.counts.planned:
         return False
     return report.verdict is Verdict.PASS or report.verdict.is_defect
 

@@ -30,7 +30,7 @@ def meaning(verdict: Verdict) -> str:
     """Return what a verdict means, for a reader who meets it first."""
     match verdict:
         case Verdict.ILLUSION:
-            return "wrong, though a published benchmark's check passes it"
+            return "fails on inputs that the schema allows, though a benchmark's check passes it"
         case Verdict.BROKEN:
             return "wrong"
         case Verdict.IMPRECISE:

@@ -21,10 +21,10 @@ from gate.engine.ingredients import LEFT_OUT, Machine, Recipes, key_of, this_mac
 from gate.engine.scope import ScopeRequest, make_scope
 from gate.engine.settings import Force, RunSettings, Shard
 from gate.errors import ExitCode, UsageError
-from gate.judge.model import Verdict
+from gate.judge.model import FailureKind, Verdict
 from gate.report.jsonfile import loads
 from gate.report.store import Cache
-from gate.result import CaseCounts, OpReport, RunInfo
+from gate.result import CaseCounts, Finding, OpReport, RunInfo
 
 KEY = "a" * 64
 MACHINE = Machine(device="interpreter", name="x", driver="", versions={"torch": "1", "triton": "2"})
@@ -219,6 +219,16 @@ def test_only_what_was_decided_is_kept(tmp_path: Path, verdict: Verdict, kept: b
     cache = Cache(tmp_path / "c")
     assert cache.put(KEY, report(verdict), INFO) is kept
     assert (cache.get(KEY, "f") is not None) is kept
+
+
+def test_a_defect_that_hangs_is_not_kept_whatever_its_verdict_is_called(tmp_path: Path):
+    hung = Finding(
+        fingerprint="x", kind=FailureKind.HUNG, op="f", kernel="a.py::k", file="a.py", line=1,
+        message="m", case="c", first_case="c", failed=1,
+    )  # fmt: skip
+    assert not Cache(tmp_path / "c").put(
+        KEY, replace(report(Verdict.ILLUSION), findings=(hung,)), INFO
+    )
 
 
 def test_a_run_that_was_cut_short_keeps_nothing(tmp_path: Path):

@@ -28,7 +28,7 @@ def test_a_specialisation_that_does_not_compile_blocks_with_the_compilers_words(
     run = run_gate(repo, base, head, tmp_path / "r")
     assert run.code == ExitCode.BLOCKED
     (kernel,) = run.result.kernels
-    assert kernel.verdict is Verdict.CRASH
+    assert kernel.verdict is Verdict.ILLUSION
     (finding,) = run.result.ops[0].findings
     assert finding.kind is FailureKind.COMPILE
     assert "does not compile for sm_90: Loop-carried variable total" in finding.message
