@@ -198,6 +198,8 @@ class OpReport:
     """Wall time."""
     cached: bool = False
     """Whether this was kept from an earlier run on the same content, and nothing was run now."""
+    narrowed: tuple[str, ...] = ()
+    """What its launcher refuses now and the base's does right, a sentence each."""
     part: OpPart | None = None
     """In the result of a shard that ran a part of the op's cases: that part."""
 
@@ -314,9 +316,19 @@ class RunResult:
     """Whether the run was cut short (Ctrl-C, a lost worker, the budget of seconds)."""
 
     @property
+    def loosened(self) -> tuple[str, ...]:
+        """What the change relaxes, and what its launchers refuse that the base's get right."""
+        return (*self.relaxed, *self.narrowed)
+
+    @property
+    def narrowed(self) -> tuple[str, ...]:
+        """What launchers refuse now and the base's do right, a sentence each, ops by name."""
+        return tuple(f"{op.op}: {text}" for op in self.ops for text in op.narrowed)
+
+    @property
     def exit_code(self) -> ExitCode:
         """The verdict as an exit code: defects first, then what could not be decided."""
-        if self.blocking or (self.relaxed and "relaxed" in self.policy.fail_on):
+        if self.blocking or (self.loosened and "relaxed" in self.policy.fail_on):
             return ExitCode.BLOCKED
         if self.interrupted:
             return ExitCode.UNDECIDED

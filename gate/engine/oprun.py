@@ -20,6 +20,7 @@ from gate.engine.context import CaseRecord
 from gate.engine.findings import make_findings
 from gate.engine.forced import every_config
 from gate.engine.lanes import Crew, Lane
+from gate.engine.narrowed import narrowed, to_ask
 from gate.engine.proof import MEND, holds_of_reference, reject_spoils
 from gate.engine.settings import AS_SAID, Event, Force, Listener, RunSettings, Shard, silent
 from gate.engine.task import OpTask
@@ -258,6 +259,17 @@ class OpRun:
 
         return crew.map(job, self._until_cut(cases))
 
+    def _narrowed(self) -> tuple[str, ...]:
+        """Ask the base about cases that the launcher refused, where there is a base."""
+        base, asked = self.task.base_root, to_ask(self.records)
+        if not base or self.partial:
+            return ()
+        found = self.crew.map(
+            lambda lane, record: run_case(self.task, record.case, lane, self.settings, root=base),
+            self._until_cut(asked),
+        )
+        return narrowed(self.records, zip(asked, found, strict=False))
+
     def _until_cut(self, cases: Iterable[T]) -> Iterator[T]:
         for case in cases:
             ends = sum(record.observation.outcome in _COSTLY for record in self.records)
@@ -302,6 +314,7 @@ class OpRun:
             part, op=op, schema=self.task.schema.file, findings=findings, benchmarks=benchmarks,
             trusted=self.task.trusted, seconds=round(time.monotonic() - started, 3),
         )  # fmt: skip
+        report = replace(report, narrowed=self._narrowed())
         self.listener(Event(kind="op-end", op=op, text=report.verdict.value))
         return replace(report, part=part) if self.partial else report
 

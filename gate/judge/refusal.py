@@ -21,6 +21,8 @@ from gate.schema.model import OpSchema
 
 REFUSALS = frozenset({"ValueError", "TypeError", "NotImplementedError", "AssertionError"})
 """Errors that say "I do not do this". A RuntimeError says so only where the launcher raises it."""
+REFUSED_HERE = "refused: "
+"""Begins the note of a refusal that the schema does not declare."""
 ORDINARY_LEAST = 16
 """A multiple of this, up to ORDINARY_MOST, is an ordinary extent."""
 ORDINARY_MOST = 4096
@@ -60,7 +62,7 @@ def judge_raising(
         words = f"it must raise {due} here (`raises`), and raised {told}"
         return _fail(FailureKind.RAISED, error.type, kernel, words)
     if may_refuse(bound, observation):
-        return Refused(status=CaseStatus.REFUSED, note=f"refused: {told}")
+        return Refused(status=CaseStatus.REFUSED, note=f"{REFUSED_HERE}{told}")
     kind = FailureKind.COMPILE if error.stage == "compile" else FailureKind.RAISED
     if error.stage == "device":
         kind = FailureKind.DIED

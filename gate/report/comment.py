@@ -102,7 +102,7 @@ def _where(result: RunResult) -> str:
 def _is_green(result: RunResult) -> bool:
     """Whether there is nothing to say beyond that every kernel passed."""
     extra = (
-        result.relaxed or result.protected or result.notes or result.exit_code
+        result.loosened or result.protected or result.notes or result.exit_code
         or result.info.fallback
     )  # fmt: skip
     plain = all(k.verdict is Verdict.PASS for k in result.kernels)
@@ -149,6 +149,9 @@ def _gate_changes(result: RunResult) -> list[str]:
     if result.relaxed:
         parts.append("**This change relaxes what the gate demands.** The base's rules decided:")
         parts.append(bullets([code_span(text, 1000) for text in result.relaxed]))
+    if result.narrowed:
+        parts.append("**A launcher now refuses what the base runs and gets right:**")
+        parts.append(bullets([code_span(text, 1000) for text in result.narrowed]))
     if result.protected:
         files = ", ".join(code_span(file) for file in result.protected[:50])
         parts.append(f"**This change touches files that control the gate:** {files}.")

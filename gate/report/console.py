@@ -49,7 +49,7 @@ def render_console(result: RunResult, *, width: int = 100, colour: bool = False)
         lines += _finding(result, op, finding)
     table = _table(result) if colour else None
     head = lines if colour else [*lines, *_rows(result)]
-    tail: list[Line] = [(f"relaxed: {line_safe(text)}", "yellow") for text in result.relaxed]
+    tail: list[Line] = [(f"relaxed: {line_safe(text)}", "yellow") for text in result.loosened]
     tail += [(f"controls the gate: {line_safe(name)}", "yellow") for name in result.protected]
     tail += _notes(result)
     style = "bold red" if result.exit_code else "bold green"

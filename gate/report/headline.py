@@ -37,8 +37,8 @@ def headline(result: RunResult, mark: Mark) -> str:
 def _blocked(result: RunResult, mark: Mark) -> str:
     blocking = [kernel for kernel in ranked(result) if kernel in result.blocking]
     if not blocking:
-        more = f" and {len(result.relaxed) - 1} more" if result.relaxed[1:] else ""
-        first_one = mark(result.relaxed[0])
+        more = f" and {len(result.loosened) - 1} more" if result.loosened[1:] else ""
+        first_one = mark(result.loosened[0])
         return f"this change relaxes the gate, which the policy forbids: {first_one}{more}."
     first, rest = blocking[0], blocking[1:]
     if first.verdict is Verdict.UNMATCHED:
