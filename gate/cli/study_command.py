@@ -13,7 +13,9 @@ from gate.engine.settings import RunSettings
 from gate.errors import ExitCode
 from gate.study.corpus import PARTS, Role
 from gate.study.diagnosis import GOAL, diagnosis_table, run_diagnosis, write_diagnosis
-from gate.study.mutants import mutant_table, run_mutants, write_mutants
+from gate.study.fates import MutantStudy
+from gate.study.mutants import read_parts, run_mutants
+from gate.study.mutanttable import mutant_table, write_mutants
 from gate.study.plot import recall_plot
 from gate.study.samplers import STRATEGIES
 from gate.study.strategies import (
@@ -136,6 +138,11 @@ def _add_mutants(studies: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--part", choices=PARTS, default="all",
         help="the paper's controls, the field's, or all (default: all)",
     )  # fmt: skip
+    parser.add_argument(
+        "--from", dest="files", action="append", type=Path, default=[], metavar="FILE",
+        help="run nothing: put studies together that --out wrote; of an op in several files the "
+        "last counts",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="FILE", help="write every mutant as JSON too")
     parser.set_defaults(command=mutants_command)
 
@@ -212,18 +219,22 @@ def diagnosis_command(options: argparse.Namespace) -> int:
 
 
 def mutants_command(options: argparse.Namespace) -> int:
-    """Run the mutation study; 1 when a mutant lives and no reason is given for it,
-    3 when it was cut short."""
-    settings = RunSettings(device=options.device, seed=options.seed, jobs=options.jobs)
-    with console_listener(sys.stderr) as listener:
-        study = run_mutants(
-            options.corpus, settings, cases=options.cases, only=tuple(options.only),
-            part=options.part, operators=tuple(options.operator), listener=listener,
-        )  # fmt: skip
+    """Run the mutation study; 1 when a mutant lives and no reason is given for it, or a reason
+    does not hold; 3 when it was cut short."""
+    study = read_parts(options.corpus, options.files) if options.files else _run_mutants(options)
     print(mutant_table(study))
     if options.out:
         write_mutants(study, options.out)
-    return _code(bool(study.unexplained), interrupted=study.interrupted)
+    return _code(bool(study.unexplained or study.stale), interrupted=study.interrupted)
+
+
+def _run_mutants(options: argparse.Namespace) -> MutantStudy:
+    settings = RunSettings(device=options.device, seed=options.seed, jobs=options.jobs)
+    with console_listener(sys.stderr) as listener:
+        return run_mutants(
+            options.corpus, settings, cases=options.cases, only=tuple(options.only),
+            part=options.part, operators=tuple(options.operator), listener=listener,
+        )  # fmt: skip
 
 
 def strategies_command(options: argparse.Namespace) -> int:

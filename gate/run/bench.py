@@ -206,6 +206,7 @@ class Bench:
             kernel_seconds=round(inside, 6), compile_seconds=round(self.receipts.compiling, 6),
             device=self.device.kind, notes=self.device.remarks(),
             regions=_regions(first.slabs) if "memcheck" in request.checks else (),
+            specialisations=self.device.specialisations,
         )  # fmt: skip
         return self._within_limits(seen)
 

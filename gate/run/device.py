@@ -54,6 +54,10 @@ class Device(Protocol):
     def offers(self) -> Offers:
         """Configs of the autotuned kernels of the call."""
 
+    @property
+    def specialisations(self) -> tuple[str, ...]:
+        """What the JIT would compile for the launches of the call, where that was asked for."""
+
     def remarks(self) -> tuple[str, ...]:
         """Return what the user should know since the last time it was asked."""
 
@@ -120,6 +124,11 @@ class Gpu:
     def offers(self) -> Offers:
         """Configs of the autotuned kernels of the call."""
         return self.receipts.offers
+
+    @property
+    def specialisations(self) -> tuple[str, ...]:
+        """Return nothing: the check is the interpreter's."""
+        return ()
 
     def remarks(self) -> tuple[str, ...]:
         """Return nothing: what a GPU has to say is in the facts."""
@@ -205,6 +214,11 @@ class Interpreter:
     def offers(self) -> Offers:
         """Configs of the autotuned kernels of the call."""
         return self._state.offers
+
+    @property
+    def specialisations(self) -> tuple[str, ...]:
+        """What the JIT would compile for the launches of the call, with `specialise`."""
+        return self._state.specialisations
 
     def remarks(self) -> tuple[str, ...]:
         """Return what could not be compiled here, and why."""

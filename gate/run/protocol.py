@@ -63,8 +63,9 @@ class RunRequest:
     """Record every launch and run none, on sparse memory that nothing paints: for grids of cases
     that are far too large to run."""
     checks: tuple[str, ...] = ()
-    """Further checks: `bounds`, `wrap`, `race`, `compile` (interpreter); `memcheck` (a worker under
-    compute-sanitizer, which sets it itself: tensors without guards, `Observation.regions`)."""
+    """Further checks: `bounds`, `wrap`, `race`, `compile` (interpreter); `specialise` (interpreter:
+    `Observation.specialisations`); `memcheck` (a worker under compute-sanitizer, which sets it
+    itself: tensors without guards, `Observation.regions`)."""
     seconds: float = 60.0
     """Time limit; the supervisor kills the worker after it."""
 
@@ -239,6 +240,9 @@ class Observation:
     """What the device could not look at, and why, by no fault of the kernel."""
     regions: tuple[Region, ...] = ()
     """Where the tensors lay; with the check `memcheck` only."""
+    specialisations: tuple[str, ...] = ()
+    """What the JIT would compile for the launches, each once, as `gate.run.samecode` takes it; with
+    the check `specialise` only. One that has no text form is an empty string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

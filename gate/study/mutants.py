@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import enum
-import json
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from gate.case.model import Case
 from gate.engine.cases import run_case
@@ -26,105 +19,22 @@ from gate.engine.settings import Event, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.errors import UsageError, did_you_mean
 from gate.judge.model import CaseStatus
-from gate.run.protocol import LaunchFact
-from gate.study.corpus import Role, load_corpus
+from gate.run.codes import CodeComparer
+from gate.study.corpus import Corpus, Role, load_corpus
+from gate.study.deadlanes import lanes_are_dead
+from gate.study.fates import REASONS, MutantRow, MutantStudy, read_reasons, settled
+from gate.study.mutanttable import counts, read_mutants
 from gate.study.operators import OPERATORS, SWAPPED, Mutant, mutants_of
 from gate.study.samplers import sample, seen_tiles
 
-REASONS = "mutants.yaml"
-"""File of a corpus that says of mutants why they are equivalent, or why they survive."""
-BATCH = 12
-"""Mutants that one crew runs one after the other, with the plan made once."""
-_KEYS = frozenset({"op", "operator", "change", "fate", "why"})
-
-
-class Fate(enum.Enum):
-    """What became of a mutant."""
-
-    KILLED = "killed"
-    """A case failed."""
-    EQUIVALENT = "equivalent"
-    """No case failed, and none can: the file of reasons says why."""
-    SURVIVED = "survived"
-    """No case failed."""
-    UNDECIDED = "undecided"
-    """No case failed and none passed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """A line of the file of reasons: which mutants it speaks of, and what it says."""
-
-    op: str
-    """Glob over op names."""
-    operator: str
-    """Glob over operators."""
-    change: str
-    """Glob over changes, `before -> after`."""
-    fate: Fate
-    """EQUIVALENT or SURVIVED."""
-    why: str
-    """The reason, a sentence."""
-
-    def covers(self, op: str, mutant: Mutant) -> bool:
-        """Whether it speaks of this mutant."""
-        return (
-            fnmatchcase(op, self.op)
-            and fnmatchcase(mutant.operator, self.operator)
-            and fnmatchcase(_plain(mutant.change), _plain(self.change))
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MutantRow:
-    """One mutant."""
-
-    op: str
-    """The op whose kernel it was made from."""
-    operator: str
-    """Which kind of mistake."""
-    line: int
-    """1-based line of the mistake."""
-    change: str
-    """`before -> after`."""
-    fate: Fate
-    """What became of it."""
-    cases: int
-    """Cases that were run: up to the first failure."""
-    case: str
-    """Text of the failing case; empty without one."""
-    kind: str
-    """What the failing case showed; empty without one."""
-    why: str
-    """The reason of the file of reasons; empty for a killed one, or when it gives none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MutantStudy:
-    """A whole study."""
-
-    device: str
-    """Where it ran."""
-    seed: int
-    """The seed."""
-    cases: int
-    """Cases a mutant."""
-    rows: tuple[MutantRow, ...]
-    """By op, then by line."""
-    interrupted: bool = False
-    """Whether it was cut short."""
-
-    @property
-    def score(self) -> float:
-        """Share of the mutants that are not equivalent that were killed."""
-        counted = [row for row in self.rows if row.fate is not Fate.EQUIVALENT]
-        killed = sum(row.fate is Fate.KILLED for row in counted)
-        return killed / len(counted) if counted else 1.0
-
-    @property
-    def unexplained(self) -> tuple[MutantRow, ...]:
-        """Mutants that were not killed and of which no reason is given."""
-        return tuple(row for row in self.rows if row.fate is not Fate.KILLED and not row.why)
+BATCH = 32
+"""Mutants that one crew runs one after the other, with the control's own cases run once."""
+QUICK_CASES = 3
+"""Cases that a mutant runs first without its compile check, which costs more than they do."""
+CASE_SECONDS = 20.0
+"""Time limit of a case: a mutant may loop for ever, and a control takes a second or two."""
+SAME_CODE = "both become the same code, in each of the {0} specialisations that the cases launch"
+DEAD_LANES = "what the masked lanes hold reaches no store"
 
 
 def run_mutants(
@@ -138,6 +48,9 @@ def run_mutants(
     listener: Listener = silent,
 ) -> MutantStudy:
     """Mutate the kernels of every control and run each mutant up to its first failing case.
+
+    A mutant that provably does what its original does is not run. The grids of the largest sizes,
+    at which a real run looks last, are left out: a mistake in a kernel does not change its grid.
 
     operators  names of operators; empty: all.
 
@@ -153,17 +66,16 @@ def run_mutants(
             raise UsageError(f"no operator is named {name}{did_you_mean(name, known)}")
     loaded = load_corpus(corpus, only, part)
     reasons = read_reasons(loaded.root / loaded.name / REASONS)
-    settings = replace(settings, device=choose_device(settings.device), cases=cases)
-    controls = [
-        task
-        for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True)
-        if kernel.role is Role.CONTROL and task.kernels
-    ]
+    settings = replace(
+        settings, device=choose_device(settings.device), cases=cases,
+        case_seconds=min(settings.case_seconds, CASE_SECONDS),
+        checks=(*settings.checks, "specialise"),
+    )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="kernel-gate-mutants-") as folder:
         batches = [
             batch
-            for task in controls
-            for batch in _batches(task, Path(folder), operators, settings, reasons)
+            for task in controls_of(loaded)
+            for batch in _batches(task, Path(folder), operators, settings)
         ]
         outcome = share_out(
             _run_batch,
@@ -173,11 +85,44 @@ def run_mutants(
             listener,
             lambda batch: task_weight(batch.task),
         )
-    rows = tuple(row for found in outcome.results for row in found)
-    return MutantStudy(
-        device=settings.device, seed=settings.seed, cases=cases, rows=rows,
-        interrupted=outcome.interrupted,
+    study = MutantStudy(
+        device=settings.device, seed=settings.seed, cases=cases,
+        versions=outcome.info.versions, interrupted=outcome.interrupted,
+        rows=tuple(row for found in outcome.results for row in found),
     )  # fmt: skip
+    whole = not (only or operators or outcome.interrupted) and part == "all"
+    return settled(study, reasons, whole=whole)
+
+
+def read_parts(corpus: Path | None, files: Sequence[Path]) -> MutantStudy:
+    """Read studies of parts of a corpus as one, by the reasons that the corpus gives now.
+
+    Raises
+        UsageError   a file is no such study, or two do not go together; or the corpus or its file
+                     of reasons cannot be read
+        SchemaError  a schema of the corpus is wrong
+    """
+    loaded = load_corpus(corpus)
+    study = read_mutants(files)
+    places = {kernel.op: place for place, kernel in enumerate(loaded.kernels)}
+    rows = sorted(study.rows, key=lambda row: places.get(row.op, len(places)))
+    reasons = read_reasons(loaded.root / loaded.name / REASONS)
+    whole = {task.schema.op for task in controls_of(loaded)} <= {row.op for row in rows}
+    return settled(replace(study, rows=tuple(rows)), reasons, whole=whole)
+
+
+def controls_of(corpus: Corpus) -> list[OpTask]:
+    """Return the correct kernels of a corpus that are written in Triton."""
+    return [
+        task
+        for kernel, task in zip(corpus.kernels, corpus.tasks, strict=True)
+        if kernel.role is Role.CONTROL and task.kernels
+    ]
+
+
+def source_of(task: OpTask) -> Path:
+    """Return the file that an op's mutants are made of: its entry's."""
+    return Path(task.root) / task.schema.entry.target.module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,32 +132,24 @@ class _Batch:
     task: OpTask
     settings: RunSettings
     mutants: tuple[tuple[Mutant, OpTask], ...]
-    reasons: tuple[Reason, ...]
 
 
 def _batches(
-    task: OpTask,
-    folder: Path,
-    operators: tuple[str, ...],
-    settings: RunSettings,
-    reasons: tuple[Reason, ...],
+    task: OpTask, folder: Path, operators: tuple[str, ...], settings: RunSettings
 ) -> Iterator[_Batch]:
     """Write the mutants of a control and return them in batches.
 
     All lie under one root, so that a worker process serves them all: a root of its own would
     cost each the start of a worker.
     """
-    source = (Path(task.root) / task.schema.entry.target.module).read_text(encoding="utf-8")
+    source = source_of(task).read_text(encoding="utf-8")
     made = [
         (mutant, _mutated(task, mutant, folder, f"{task.schema.op}/m{number}"))
         for number, mutant in enumerate(mutants_of(source))
         if not operators or mutant.operator in operators
     ]
     for start in range(0, len(made), BATCH):
-        yield _Batch(
-            task=task, settings=settings, mutants=tuple(made[start : start + BATCH]),
-            reasons=reasons,
-        )  # fmt: skip
+        yield _Batch(task=task, settings=settings, mutants=tuple(made[start : start + BATCH]))
 
 
 def _mutated(task: OpTask, mutant: Mutant, folder: Path, place: str) -> OpTask:
@@ -241,25 +178,96 @@ def _moved(kernel: str, file: str, place: str) -> str:
     return kernel.replace(f"{file}::", f"{place}::", 1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trial:
+    """What every mutant of a batch is held against."""
+
+    crew: Crew
+    task: OpTask
+    settings: RunSettings
+    source: str
+    """Text of the control."""
+    cases: tuple[Case, ...]
+    """Cases that the control passes."""
+    specialisations: tuple[str, ...]
+    """What they launch."""
+    comparer: CodeComparer
+
+    def row(self, mutant: Mutant, mutated: OpTask) -> MutantRow:
+        """Prove a mutant equivalent, or run it up to its first failing case."""
+        row = MutantRow(
+            op=self.task.schema.op, operator=mutant.operator, line=mutant.line,
+            change=mutant.change, cases=0, passed=0,
+        )  # fmt: skip
+        if proof := self._proof(mutant, mutated, to_the_end=False):
+            return replace(row, proof=proof)
+        row = self._run(row, mutated)
+        return row if row.case else replace(row, proof=self._proof(mutant, mutated))
+
+    def _run(self, row: MutantRow, mutated: OpTask) -> MutantRow:
+        """Run the first cases without compiling, since most mutants end there; then all."""
+        checks = tuple(check for check in self.settings.checks if check != "compile")
+        quick = self._upto(
+            row, _job(mutated, replace(self.settings, checks=checks)), self.cases[:QUICK_CASES]
+        )
+        return quick if quick.case else self._upto(row, _job(mutated, self.settings), self.cases)
+
+    def _upto(
+        self, row: MutantRow, job: Callable[[Lane, Case], CaseRecord], cases: Sequence[Case]
+    ) -> MutantRow:
+        ran, passed = 0, 0
+        for record in self.crew.map(job, cases, ahead=len(self.crew.lanes)):
+            ran += 1
+            passed += record.judgement.status is CaseStatus.PASS
+            if record.judgement.status is CaseStatus.FAIL:
+                kind = record.judgement.failures[0].kind.value
+                return replace(row, cases=ran, passed=passed, case=record.text, kind=kind)
+        return replace(row, cases=ran, passed=passed)
+
+    def _proof(self, mutant: Mutant, mutated: OpTask, *, to_the_end: bool = True) -> str:
+        """Say what proves a mutant equivalent; empty when nothing does."""
+        if mutant.operator == "other changed" and lanes_are_dead(self.source, mutant):
+            return DEAD_LANES
+        made, one, other = self.specialisations, source_of(self.task), source_of(mutated)
+        same = self.comparer.same(made, one, other, to_the_end=to_the_end)
+        return SAME_CODE.format(len(made)) if same else ""
+
+
 def _run_batch(crew: Crew, batch: _Batch, listener: Listener) -> list[MutantRow]:
-    """Run every mutant of a batch on the plan of the control."""
-    task, settings = batch.task, batch.settings
-    launches: list[LaunchFact] = []
-    for record in crew.map(_job(task, settings), _plan(task, settings, None)[:FIRST_BATCH]):
-        launches += record.observation.launches
-    cases = _plan(task, settings, seen_tiles(task, launches))
-    rows = [
-        _row(crew, batch, mutant, _job(mutated, settings), cases)
-        for mutant, mutated in batch.mutants
-    ]
-    listener(Event(kind="note", op=task.schema.op, text=_progress(rows)))
+    """Run every mutant of a batch on the cases of the control that the control itself passes."""
+    records = _own_cases(crew, batch.task, batch.settings)
+    passed = [record for record in records if record.judgement.status is CaseStatus.PASS]
+    seen = dict.fromkeys(text for r in records for text in r.observation.specialisations)
+    with CodeComparer() as comparer:
+        trial = _Trial(
+            crew=crew, task=batch.task, settings=batch.settings, comparer=comparer,
+            source=source_of(batch.task).read_text(encoding="utf-8"),
+            cases=tuple(record.case for record in passed), specialisations=tuple(seen),
+        )  # fmt: skip
+        rows = [trial.row(mutant, mutated) for mutant, mutated in batch.mutants]
+    study = settled(MutantStudy(device="", seed=0, cases=0, rows=tuple(rows)), ())
+    listener(Event(kind="note", op=batch.task.schema.op, text=counts(study.rows)))
     return rows
 
 
-def _plan(task: OpTask, settings: RunSettings, tiles: tuple[int, ...] | None) -> tuple[Case, ...]:
+def _own_cases(crew: Crew, task: OpTask, settings: RunSettings) -> list[CaseRecord]:
+    """Run the plan on the control, made again with the tiles that its first cases show."""
+    job = _job(task, settings)
+    first = _plan(task, settings, None, crew.far)[:FIRST_BATCH]
+    opening = list(crew.map(job, first))
+    launches = [launch for record in opening for launch in record.observation.launches]
+    cases = _plan(task, settings, seen_tiles(task, launches), crew.far)
+    held = {record.case: record for record in opening}
+    fresh = iter(list(crew.map(job, [case for case in cases if case not in held])))
+    return [held[case] if case in held else next(fresh) for case in cases]
+
+
+def _plan(
+    task: OpTask, settings: RunSettings, tiles: tuple[int, ...] | None, far: bool
+) -> tuple[Case, ...]:
     return sample(
         "ours", task, seed=settings.seed, cases=settings.case_budget, device=settings.device,
-        tiles=tiles,
+        tiles=tiles, far=far,
     )  # fmt: skip
 
 
@@ -268,120 +276,3 @@ def _job(task: OpTask, settings: RunSettings) -> Callable[[Lane, Case], CaseReco
         return run_case(task, case, lane, settings)
 
     return job
-
-
-def _row(
-    crew: Crew,
-    batch: _Batch,
-    mutant: Mutant,
-    job: Callable[[Lane, Case], CaseRecord],
-    cases: Sequence[Case],
-) -> MutantRow:
-    """Run a mutant up to its first failing case."""
-    op = batch.task.schema.op
-    ran, passed, failing = 0, 0, None
-    for record in crew.map(job, cases):
-        ran += 1
-        passed += record.judgement.status is CaseStatus.PASS
-        if record.judgement.status is CaseStatus.FAIL:
-            failing = record
-            break
-    reason = next((r for r in batch.reasons if r.covers(op, mutant)), None)
-    return MutantRow(
-        op=op, operator=mutant.operator, line=mutant.line, change=mutant.change,
-        fate=_fate(failing, passed, reason), cases=ran,
-        case=failing.text if failing else "",
-        kind=failing.judgement.failures[0].kind.value if failing else "",
-        why=reason.why if reason and not failing else "",
-    )  # fmt: skip
-
-
-def _fate(failing: CaseRecord | None, passed: int, reason: Reason | None) -> Fate:
-    if failing is not None:
-        return Fate.KILLED
-    if reason is not None:
-        return reason.fate
-    return Fate.SURVIVED if passed else Fate.UNDECIDED
-
-
-def read_reasons(file: Path) -> tuple[Reason, ...]:
-    """Read the file of reasons; none when there is no such file.
-
-    Raises
-        UsageError  it is not a list of rows with op, operator, change, fate and why
-    """
-    if not file.is_file():
-        return ()
-    try:
-        rows = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as problem:
-        raise UsageError(f"{file}: not YAML: {problem}") from None
-    if not isinstance(rows, list):
-        raise UsageError(f"{file}: a list with a row for each reason is expected")
-    return tuple(_reason(row, f"{file}[{i}]") for i, row in enumerate(rows))
-
-
-def _reason(row: Any, where: str) -> Reason:
-    if not isinstance(row, dict) or set(row) != _KEYS:
-        raise UsageError(f"{where}: a row has {', '.join(sorted(_KEYS))} and nothing else")
-    fates = {fate.value: fate for fate in (Fate.EQUIVALENT, Fate.SURVIVED)}
-    if row["fate"] not in fates:
-        raise UsageError(f"{where}: fate is {row['fate']}; it is {' or '.join(fates)}")
-    texts = {key: str(row[key]) for key in ("op", "operator", "change", "why")}
-    return Reason(**texts, fate=fates[row["fate"]])
-
-
-def _plain(text: str) -> str:
-    """A change without the brackets and spaces that a glob would misread or a reader miscount."""
-    return text.replace("[", "(").replace("]", ")").replace(" ", "")
-
-
-def _progress(rows: Sequence[MutantRow]) -> str:
-    counts = Counter(row.fate for row in rows)
-    return ", ".join(f"{counts[fate]} {fate.value}" for fate in Fate)
-
-
-# --- tables -------------------------------------------------------------------------------------
-
-
-def mutant_table(study: MutantStudy) -> str:
-    """Return a Markdown table by operator, then every mutant that was not killed."""
-    head = ("operator", "mutants", *(fate.value for fate in Fate))
-    lines = ["| " + " | ".join(head) + " |", "|---" + "|--:" * (len(head) - 1) + "|"]
-    for operator in (*OPERATORS, SWAPPED):
-        rows = [row for row in study.rows if row.operator == operator]
-        if rows:
-            lines.append(_line(operator, rows))
-    lines.append(_line("all", study.rows))
-    lines += ["", f"{study.score:.1%} of the mutants that are not equivalent are killed "
-              f"({study.cases} cases, seed {study.seed}, {study.device})"
-              + ("; interrupted" if study.interrupted else "")]  # fmt: skip
-    left = [row for row in study.rows if row.fate in (Fate.SURVIVED, Fate.UNDECIDED)]
-    for row in left:
-        why = row.why or "no reason is given"
-        lines.append(f"- {row.op}:{row.line} {row.operator}: `{row.change}`: {why}")
-    return "\n".join(lines)
-
-
-def _line(name: str, rows: Sequence[MutantRow]) -> str:
-    counts = Counter(row.fate for row in rows)
-    cells = [name, str(len(rows)), *(str(counts[fate]) for fate in Fate)]
-    return "| " + " | ".join(cells) + " |"
-
-
-def write_mutants(study: MutantStudy, path: Path) -> None:
-    """Write a study as JSON: device, seed, cases, score, and a row for each mutant."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [
-        {
-            "op": row.op, "operator": row.operator, "line": row.line, "change": row.change,
-            "fate": row.fate.value, "cases": row.cases, "case": row.case, "kind": row.kind,
-            "why": row.why,
-        }
-        for row in study.rows
-    ]  # fmt: skip
-    plain = {
-        "device": study.device, "seed": study.seed, "cases": study.cases,
-        "score": round(study.score, 4), "rows": rows,
-    }  # fmt: skip
-    path.write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

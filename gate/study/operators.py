@@ -57,7 +57,7 @@ def mutants_of(source: str) -> tuple[Mutant, ...]:
     spots = _Spots(source)
     found: dict[str, Mutant] = {}
     for function in tree.body:
-        if not isinstance(function, ast.FunctionDef) or not _is_jit(function):
+        if not isinstance(function, ast.FunctionDef) or not is_jit(function):
             continue
         for statement in function.body:
             for node in ast.walk(statement):
@@ -70,7 +70,8 @@ def mutants_of(source: str) -> tuple[Mutant, ...]:
     return tuple(sorted(found.values(), key=lambda m: (m.line, m.operator, m.after)))
 
 
-def _is_jit(function: ast.FunctionDef) -> bool:
+def is_jit(function: ast.FunctionDef) -> bool:
+    """Return whether a function is a kernel or a helper of kernels."""
     return any(ast.unparse(mark).split("(")[0] == "triton.jit" for mark in function.decorator_list)
 
 

@@ -27,7 +27,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, TextIO
 
@@ -43,7 +43,7 @@ class NotHere(Exception):
 
 def serve(requests: TextIO, replies: TextIO) -> None:
     """Answer requests until the input ends."""
-    _stub_driver()
+    stub_driver()
     for line in requests:
         request = json.loads(line)
         reply: dict[str, Any] = {"id": request["id"], "errors": [], "unknown": ""}
@@ -61,8 +61,8 @@ def compile_all(request: dict[str, Any]) -> list[dict[str, Any]]:
     Raises
         NotHere  the kernel or one of its constants cannot be had here
     """
-    kernel = _kernel(request)
-    constants = {name: _constant(value) for name, value in request["constants"].items()}
+    kernel = kernel_of(request)
+    constants = {name: constant_of(value) for name, value in request["constants"].items()}
     errors = []
     for target in request["targets"]:
         try:
@@ -91,7 +91,7 @@ def _compile(
             if not request["whole"]:
                 _front_end(source, target, request["options"])
                 return None
-            made = triton.compile(source, target=_target(target), options=request["options"])
+            made = triton.compile(source, target=target_of(target), options=request["options"])
     except _NOT_THE_KERNEL:
         raise
     except Exception as error:  # noqa: BLE001 - whatever the compiler raises is the answer
@@ -113,16 +113,17 @@ def _front_end(source: Any, target: str, options: dict[str, Any]) -> None:
     from triton._C.libtriton import ir  # noqa: PLC0415 - see above
     from triton.compiler.compiler import make_backend  # noqa: PLC0415 - see above
 
-    backend = make_backend(_target(target))
+    backend = make_backend(target_of(target))
     parsed = backend.parse_options(dict(options))
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
     generated = backend.get_codegen_implementation(parsed)
-    source.make_ir(_target(target), parsed, generated, backend.get_module_map(), context)
+    source.make_ir(target_of(target), parsed, generated, backend.get_module_map(), context)
 
 
-def _target(name: str) -> Any:
+def target_of(name: str) -> Any:
+    """Return Triton's target of `sm_90` or `gfx942`."""
     from triton.backends.compiler import GPUTarget  # noqa: PLC0415 - see above
 
     if name.startswith("sm_"):
@@ -134,7 +135,7 @@ def _shared(target: str) -> int:
     return _SHARED_MEMORY.get(int(target[3:]), 0) if target.startswith("sm_") else 65536
 
 
-def _kernel(request: dict[str, Any]) -> Any:
+def kernel_of(request: dict[str, Any]) -> Any:
     """Return the jit function that a request names."""
     for folder in reversed(request["path"]):
         if folder not in sys.path:
@@ -169,7 +170,7 @@ def _module(name: str, file: str) -> Any:
     return module
 
 
-def _constant(value: Any) -> Any:
+def constant_of(value: Any) -> Any:
     """Return a constant from its JSON form."""
     if not isinstance(value, dict):
         return value
@@ -178,11 +179,11 @@ def _constant(value: Any) -> Any:
     if "dtype" in value:
         return getattr(tl, value["dtype"])
     if "kernel" in value:
-        return _kernel({"path": [], **value["kernel"]})
+        return kernel_of({"path": [], **value["kernel"]})
     if "float" in value:
         return float(value["float"])
     if "tuple" in value:
-        return tuple(_constant(part) for part in value["tuple"])
+        return tuple(constant_of(part) for part in value["tuple"])
     raise NotHere(f"a constant of an unknown form: {value}")
 
 
@@ -236,7 +237,7 @@ def _heard() -> Iterator[SimpleNamespace]:
             noise.text = file.read(100_000).decode("utf-8", "replace")
 
 
-def _stub_driver() -> None:
+def stub_driver() -> None:
     """Compiling asks the active driver for little; a stand-in answers."""
     from triton.runtime.driver import driver  # noqa: PLC0415 - see above
 
@@ -245,11 +246,16 @@ def _stub_driver() -> None:
     driver.set_active(StubDriver(90))
 
 
-def main() -> None:
+def on_a_private_output(serve_on: Callable[[TextIO, TextIO], None]) -> None:
     """Serve on a private copy of standard output; what modules print goes to standard error."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    serve(sys.stdin, out)
+    serve_on(sys.stdin, out)
+
+
+def main() -> None:
+    """Serve the interpreter that started this process."""
+    on_a_private_output(serve)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,15 @@ class Compiling:
         self._pending.append((number, kernel_id(kernel.fn, self.root), tuned))
         return number
 
+    @staticmethod
+    def text(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        """Return the specialisation of a launch as `samecode` takes it; empty when there is none
+        that can be described."""
+        described = specialisation(kernel, arguments, options)
+        if described is None:
+            return ""
+        return json.dumps({**described, "path": _path()}, sort_keys=True)
+
     def collect(self) -> list[Fault]:
         """Wait for what was asked since the last time and return it as faults."""
         faults = {}

@@ -14,7 +14,7 @@ which the supervisor sees to):
     state.offers.configs                                   # configs of the tuned kernels seen
 
 `regions` describe every tensor of the call (`model.TensorRegion`); `checks` holds `bounds`,
-`wrap`, `race` and `compile`. A launch listener (`state.on_launch`) is called as
+`wrap`, `race`, `compile` and `specialise`. A launch listener (`state.on_launch`) is called as
 `listener(interpreted_function, bound_arguments, options)` once for each launch, before it runs;
 `place.kernel_id(fn.fn, root)` names the kernel. Launches may also be seen by wrapping
 `InterpretedFunction.run` after `install`.
@@ -60,7 +60,8 @@ class FaithfulState:
         self._tuning = tuning
         self._compiling = compiling
         self._notes = notes
-        self._compile = False
+        self._compile = self._specialise = False
+        self._specialisations: dict[str, None] = {}
         launcher.on_launch.append(self._launched)
         launcher.confirm = compiling.refusal
 
@@ -72,8 +73,16 @@ class FaithfulState:
     def _launched(
         self, kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]
     ) -> None:
+        if self._specialise:
+            text = self._compiling.text(kernel, arguments, options)
+            self._specialisations[text] = None
         if self._compile:
             self._compiling.submit(kernel, arguments, options, self._tuning.running)
+
+    @property
+    def specialisations(self) -> tuple[str, ...]:
+        """What the JIT would compile for the launches since `begin`, with `specialise`."""
+        return tuple(self._specialisations)
 
     @property
     def offers(self) -> Offers:
@@ -112,6 +121,8 @@ class FaithfulState:
         self._launcher.order = order
         self._launcher.dry = dry
         self._compile = "compile" in checks and not dry
+        self._specialise = "specialise" in checks
+        self._specialisations = {}
         self._compiling.forget()
 
     def end(self) -> tuple[Fault, ...]:
