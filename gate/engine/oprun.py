@@ -307,7 +307,8 @@ class OpRun:
             )
         benchmarks: tuple[BenchmarkVerdict, ...] = ()
         left_to_others = self.partial and shard is not None and not shard.owns(op)
-        if findings or (self.settings.benchmarks and not left_to_others):
+        wanted = findings or (self.settings.benchmarks and not left_to_others)
+        if self.settings.oracles and wanted:
             benchmarks = run_benchmarks(self.task, self.crew, self.settings)
         part = self._part(check)
         report = report_of(

@@ -89,6 +89,8 @@ class RunSettings:
     """Extra cases that a diagnosis may run."""
     benchmarks: bool = False
     """Run the benchmark oracles on every op, not only on those with a finding."""
+    oracles: bool = True
+    """Whether benchmark oracles are run at all; a study of findings alone needs none."""
     checks: tuple[str, ...] = ("bounds", "wrap", "race", "compile")
     """Device checks to switch on."""
     op_cases: tuple[tuple[str, int], ...] = ()

@@ -1,6 +1,6 @@
 """Which further cases would decide between rival conditions.
 
-Candidates are the simplest failing and the simplest passing case with one or two factors changed;
+Candidates are a few failing cases and the simplest passing one with one or two factors changed;
 those are chosen on which the rivals, weighted by how likely they are, disagree most.
 """
 
@@ -22,6 +22,7 @@ from gate.case.layouts import layouts_for
 from gate.case.model import ArgChoice, Case, TensorChoice
 from gate.case.text import format_case
 from gate.errors import CaseTextError
+from gate.judge.atoms import ORDINARY
 from gate.judge.conditions import Condition
 from gate.judge.factors import Factors, JudgedCase, factors_of
 from gate.judge.separate import rivals
@@ -31,6 +32,8 @@ EXTENTS = (1, 2, 3, 7, 16, 17, 32, 48, 64, 65, 100, 128, 129, 256, 257, 384, 512
 """Extents that are tried for a dim."""
 GROWTH = 2
 """A candidate's extent is at most this many times the largest that was run: cost stays alike."""
+ANCHOR_ELEMENTS = 4096
+"""Product of the extents of a case that others are made from, at most."""
 RIVALS = 120
 """Rival conditions that are considered, simplest first."""
 RIVAL_COST = 3.5
@@ -142,13 +145,30 @@ def _candidates(
     schema: OpSchema, failing: list[Case], passing: list[Case], tiles: Sequence[int]
 ) -> Iterator[Case]:
     top = _largest_extents([*failing, *passing])
-    anchors = [min(failing, key=_size)] + ([min(passing, key=_size)] if passing else [])
+    anchors = [*_anchors(failing), *_anchors(passing)[:1]]
     for anchor in anchors:
         yield _all_plain(schema, anchor)
         yield from _other_dims(schema, anchor, tiles, top)
         yield from _other_words(schema, anchor, [*failing, *passing])
     for case in failing[:8]:
         yield _all_plain(schema, case)
+
+
+def _anchors(cases: list[Case]) -> list[Case]:
+    """Return the simplest case, the simplest with values out of the ordinary, and the largest that
+    is still small: at the edge of everything, no step along one factor crosses another's."""
+    if not cases:
+        return []
+    small = [case for case in cases if _size(case)[1] <= ANCHOR_ELEMENTS]
+    odd = [case for case in small if not _ordinary(case)]
+    held = [min(cases, key=_size), *([min(odd, key=_size)] if odd else [])]
+    held += [max(small, key=lambda case: _size(case)[1])] if small else []
+    return list({format_case(case): case for case in held}.values())
+
+
+def _ordinary(case: Case) -> bool:
+    fills = [choice.fill for _, choice in case.args if isinstance(choice, TensorChoice)]
+    return all(fill.split("(")[0] in ORDINARY or not fill for fill in fills)
 
 
 def _size(case: Case) -> tuple[int, int]:

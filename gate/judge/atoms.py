@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +26,16 @@ ORDINARY = frozenset({"normal", "uniform", "mixed"})
 """Fills whose values are like any others: no bug needs them."""
 SIGN_COST = 1.75
 """What it costs to say that some value is negative, or positive: a sign is not a chance bound."""
+FILL_COST = 2.5
+"""What it costs to name a fill, which is a word of ours: what its values are like says more."""
 _FLAG_COSTS = (
     (" axis of ", 1.3), (" have other strides", 1.3), (" have other row pitches", 1.35),
     (" are not packed", 1.25), (".stride(", 1.5),
 )  # fmt: skip
 """Flags that say more than that a tensor is not contiguous, and what each costs."""
+
+
+_OPPOSITE = MappingProxyType({">": "<=", "<=": ">", "<": ">=", ">=": "<"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,8 @@ class Atom:
     `trait`."""
     value: float = 0.0
     """The tile size, bound or extent, where there is one."""
+    unbounded: str = ""
+    """For a bound on what an arg's values are, its opposite in words."""
     holds: Predicate
     """Whether a case satisfies it: what its words mean."""
 
@@ -168,8 +176,8 @@ def _others(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:
                 arg = name.removeprefix(FILL_OF)
                 if value in ORDINARY:
                     continue
-                yield make_atom(f"{arg} is filled with {value}", 1.9, name, "word")
-                yield make_atom(f"{arg} is not filled with {value}", 2.4, name, "word")
+                yield make_atom(f"{arg} is filled with {value}", FILL_COST, name, "word")
+                yield make_atom(f"{arg} is not filled with {value}", FILL_COST + 0.5, name, "word")
             else:
                 yield make_atom(f"{name} == {value}", 1.2, name, "word")
                 yield make_atom(f"{name} != {value}", 1.25, name, "word")
@@ -187,9 +195,16 @@ def _traits(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:
         values = [case.extremes.get(name) for case in cases]
         for made in _numeric(name, values, failed):
             if made.kind in ("above", "below"):
-                yield replace(made, cost=made.cost + 0.7, kind="trait")
-        yield make_atom(f"{name} < 0", SIGN_COST, name, "trait")
-        yield make_atom(f"{name} >= 0", SIGN_COST + 0.6, name, "trait")
+                yield _bound(replace(made, cost=made.cost + 0.7))
+        if any(value is not None and value < 0 for value in values):
+            yield _bound(make_atom(f"{name} < 0", SIGN_COST, name, "trait"))
+            yield _bound(make_atom(f"{name} >= 0", SIGN_COST + 0.6, name, "trait"))
+
+
+def _bound(atom: Atom) -> Atom:
+    """Return a bound on values, which knows its opposite."""
+    name, sign, bound = atom.text.rsplit(" ", 2)
+    return replace(atom, kind="trait", unbounded=f"{name} {_OPPOSITE[sign]} {bound}")
 
 
 def _owner(flag: str) -> str:

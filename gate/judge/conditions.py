@@ -7,7 +7,7 @@ import itertools
 from dataclasses import dataclass
 
 from gate.judge.atoms import Atom, Mask, Table
-from gate.judge.factors import Factors
+from gate.judge.factors import FILL_OF, Factors
 
 PAIRED = 90
 """Atoms that are combined in pairs, simplest first."""
@@ -70,7 +70,7 @@ def exact_conditions(table: Table, failed: Mask) -> list[Condition]:
         Condition(atoms=(a, b))
         for (a, x), (b, y) in itertools.combinations(cover, 2)
         if a.subject != b.subject or a.kind != b.kind
-        if not (x & y)[~failed].any()
+        if not same_values(a, b) and not (x & y)[~failed].any()
         if _earns(a, y, x, failed) and _earns(b, x, y, failed)
     ]
     either = [
@@ -79,6 +79,14 @@ def exact_conditions(table: Table, failed: Mask) -> list[Condition]:
         if (x | y)[failed].all() and not (a.kind == b.kind == "trait")
     ]
     return sorted([*both, *either], key=lambda condition: condition.cost)
+
+
+def same_values(one: Atom, other: Atom) -> bool:
+    """Whether two atoms tell one arg's values twice, by what they are and by how they were made."""
+    if "trait" not in (one.kind, other.kind):
+        return False
+    fills = [a.subject.removeprefix(FILL_OF) for a in (one, other) if a.subject.startswith(FILL_OF)]
+    return any(fill in a.text.split() for fill in fills for a in (one, other) if a.kind == "trait")
 
 
 def _earns(atom: Atom, partner: Mask, own: Mask, failed: Mask) -> bool:

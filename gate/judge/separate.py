@@ -6,7 +6,9 @@ known to show the bug: those that some failing case had, or, more strictly, thos
 have most often. Conditions are looked for on all cases, and on these *telling* ones; the fills that
 hide the bug are told beside the condition, or become part of it when only one fill shows the bug at
 all. They are looked for, too, on the cases with *ordinary* values alone (normal, uniform): a bug of
-sizes, layouts or dtypes shows there, and one that every ordinary case shows is there always.
+sizes, layouts or dtypes shows there, and one that every ordinary case shows is there always. Where
+a size or a layout *and* a bound on the values separate them, and the size alone explains most of
+it, the size is the condition, and the bound tells where its values hide it.
 """
 
 from __future__ import annotations
@@ -17,11 +19,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gate.judge.atoms import ORDINARY, Atom, Mask, Table, make_atom, make_table, narrowed
+from gate.judge.atoms import (
+    FILL_COST,
+    ORDINARY,
+    Atom,
+    Mask,
+    Table,
+    make_atom,
+    make_table,
+    narrowed,
+)
 from gate.judge.conditions import (
     Condition,
     exact_conditions,
     necessary_conditions,
+    same_values,
     wider_and_narrower,
 )
 from gate.judge.factors import FILL_OF, Factors
@@ -45,6 +57,9 @@ ALWAYS_COST = 1.1
 """What it costs to say that a bug shows on every case, beside what hides it."""
 ALWAYS_LEAST = 8
 """Cases with ordinary values that must all fail for that."""
+PARTED_SHARE = 0.6
+"""Share of the cases under the first part of a condition that must fail for its other part, a bound
+on values, to tell what hides the bug rather than what the bug is."""
 LISTED = 100
 """Conditions that are kept of each kind, simplest first."""
 ENOUGH = 4
@@ -65,6 +80,8 @@ class Separation:
     """Cases that satisfy it, hidden ones aside."""
     hidden: tuple[tuple[str, str], ...] = ()
     """(arg, fill) that satisfy it and pass: values that hide the bug."""
+    beyond: str = ""
+    """A bound on the values beyond which it passes although it satisfies the condition."""
     assumed: float = 0.0
     """What its assumptions cost beside the condition itself."""
 
@@ -85,6 +102,8 @@ class Separation:
             words = f"fails exactly when {self.condition}"
         else:
             words = f"fails only when {self.condition} ({self.failing} of {self.seen} such cases)"
+        if self.beyond:
+            return f"{words}; hidden where {self.beyond}"
         if not self.hidden:
             return words
         fills = [f"`{fill}` in {arg}" for arg, fill in self.hidden[:3]]
@@ -100,7 +119,27 @@ def separations(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) ->
     count = int(failed.sum())
     if count == 0 or count == len(cases):
         return []
-    return _separations(cases, failed, make_table(cases, failed, tiles))
+    found = _separations(cases, failed, make_table(cases, failed, tiles))
+    return [_parted(separation, cases, failed) for separation in found[:1]] + found[1:]
+
+
+def _parted(separation: Separation, cases: Sequence[Factors], failed: Mask) -> Separation:
+    """Tell the condition from the bound on values that hides it, where it joins the two."""
+    atoms = separation.condition.atoms
+    if len(atoms) != 2 or separation.condition.either:
+        return separation
+    bounds = [atom.unbounded for atom in atoms]
+    if all(bounds) or not any(bounds):
+        return separation
+    kept, beyond = (atoms[1], bounds[0]) if bounds[0] else (atoms[0], bounds[1])
+    inside = sum(kept.holds(case) for case in cases)
+    count = int(failed.sum())
+    if count < PARTED_SHARE * inside:
+        return separation
+    return replace(
+        separation, condition=Condition(atoms=(kept,)), exact=False, seen=inside, hidden=(),
+        beyond=beyond,
+    )  # fmt: skip
 
 
 def rivals(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> list[Condition]:
@@ -217,7 +256,15 @@ def _exact(cases: Sequence[Factors], failed: Mask, table: Table, telling: Mask) 
     if failed[telling].all():
         return []
     conditions = exact_conditions(narrowed(table, telling), failed[telling])
-    return [_completed(condition, cases, failed, telling) for condition in conditions[:LISTED]]
+    found = [_completed(condition, cases, failed, telling) for condition in conditions[:LISTED]]
+    return [s for s in found if not any(_told_by_fill(s, arg) for arg, _ in s.hidden)]
+
+
+def _told_by_fill(separation: Separation, arg: str) -> bool:
+    """Whether a condition speaks of the values of an arg: these do not hide it, they are it."""
+    return any(
+        atom.kind == "trait" and arg in atom.text.split() for atom in separation.condition.atoms
+    )
 
 
 def _completed(
@@ -231,10 +278,9 @@ def _completed(
     if not hidden:
         return plain
     only = _only_fill(cases, failed, hidden)
-    if only is not None:
-        narrow = Condition(atoms=(*condition.atoms, only), either=condition.either)
-        if not condition.either:
-            return replace(plain, condition=narrow)
+    twice = only is not None and any(same_values(only, atom) for atom in condition.atoms)
+    if only is not None and not condition.either and not twice:
+        return replace(plain, condition=Condition(atoms=(*condition.atoms, only)))
     against = int((inside & _telling(cases, failed) & ~telling & ~failed).sum())
     showing = {
         pair for case, bad in zip(cases, failed, strict=True) if bad for pair in _fills(case)
@@ -251,7 +297,7 @@ def _only_fill(cases: Sequence[Factors], failed: Mask, hidden: list[Factors]) ->
         shared = fill not in ORDINARY and all(case.words.get(name) == fill for case in bad)
         if shared and all(case.words.get(name) != fill for case in hidden):
             arg = name.removeprefix(FILL_OF)
-            return make_atom(f"{arg} is filled with {fill}", 1.9, name, "word")
+            return make_atom(f"{arg} is filled with {fill}", FILL_COST, name, "word")
     return None
 
 

@@ -66,9 +66,9 @@ def _circumstances(op: OpReport, finding: Finding) -> str:
     flaky = finding.reruns and not finding.confirmed
     if flaky:
         lines = [f"Failed in {count}, and in none of {plural(finding.reruns, 'rerun')}."]
-    hiding = hidden_by(finding)
+    hiding = hidden_by(finding, lambda text: code_span(text, 1000))
     if hiding:
-        lines.append(f"Does not show with the values of {code_span(hiding, 1000)}.")
+        lines.append(hiding)
     if op.benchmarks:
         said = [benchmark_words(benchmark, code_span) for benchmark in op.benchmarks]
         lines.append(f"{'; '.join(said)}.")

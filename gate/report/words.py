@@ -17,7 +17,7 @@ Mark = Callable[[str], str]
 ORACLES = ("KernelBench", "TritonBench", "GEAK")
 """Benchmarks whose names are words of ours."""
 _SEVERITY = list(Verdict)
-_HIDDEN = "; hidden by the values of "
+_HIDDEN = re.compile("; hidden (by the values of|where) ")
 _EVERYWHERE = 0.99
 """Share of wrong elements from which on there is no place to name."""
 _CONDITION = re.compile(r"fails (exactly|only) when (.+?)( \(\d+ of \d+ such cases\))?", re.DOTALL)
@@ -187,7 +187,7 @@ def origin_words(finding: Finding, mark: Mark) -> str:
 
 def when(finding: Finding, mark: Mark) -> str:
     """Return under what condition a finding shows: ` exactly when ...`, ` for example at ...`."""
-    condition = finding.diagnosis.condition.partition(_HIDDEN)[0]
+    condition = _HIDDEN.split(finding.diagnosis.condition, maxsplit=1)[0]
     told = _CONDITION.fullmatch(condition)
     if told:
         return f" {told[1]} when {mark(told[2])}"
@@ -197,12 +197,16 @@ def when(finding: Finding, mark: Mark) -> str:
     return f", for example at {mark(gist)}" if gist else ""
 
 
-def hidden_by(finding: Finding) -> str:
-    """Return the fills under which a finding does not show, empty when there are none.
+def hidden_by(finding: Finding, mark: Mark) -> str:
+    """Return a sentence on the values with which a finding does not show, empty without any.
 
     They are untrusted text, as the condition is.
     """
-    return finding.diagnosis.condition.partition(_HIDDEN)[2].replace("`", "")
+    parts = _HIDDEN.split(finding.diagnosis.condition, maxsplit=1)
+    if len(parts) < 3:
+        return ""
+    how = "with the values of" if parts[1] != "where" else "where"
+    return f"Does not show {how} {mark(parts[2].replace('`', ''))}."
 
 
 def case_gist(case: str) -> str:

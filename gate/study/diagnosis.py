@@ -52,6 +52,10 @@ GOAL = 0.85
 """Share of the bugs whose trigger must be stated."""
 
 
+PATIENCE = 300.0
+"""Seconds that one diagnosis may take: runs bound it, so that a busy machine scores the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
     """One finding of a bug: what was seen, and what was said of it."""
@@ -220,7 +224,9 @@ def run_diagnosis(
         WorkerError  no worker could be started
     """
     loaded = load_corpus(corpus, only, part)
-    settings = replace(settings, device=choose_device(settings.device))
+    settings = replace(
+        settings, device=choose_device(settings.device), oracles=False, shrink_seconds=PATIENCE
+    )
     turns = [
         _Turn(kernel=kernel, task=task, settings=settings)
         for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True)

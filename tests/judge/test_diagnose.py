@@ -17,6 +17,7 @@ from gate.judge.conditions import exact_conditions
 from gate.judge.diagnose import Explanation, diagnose
 from gate.judge.factors import Factors, JudgedCase, factors_of
 from gate.judge.model import Comparison, Failure, FailureKind
+from gate.judge.separate import separations
 from gate.judge.wording import NOTHING_SEPARATES
 from gate.schema.load import load_text
 from gate.schema.model import Domain, Layouts, OpSchema, Values
@@ -392,6 +393,19 @@ def test_a_sign_is_preferred_to_hidden_values() -> None:
              for fill in ("normal", "negative", "constant")]  # fmt: skip
     found = diagnose(UNARY, judged_softmax(*cases), failure(), tiles=(128,))
     assert "x is not filled with constant" in found.condition or "min of x < 0" in found.condition
+
+
+def test_a_bound_on_the_values_tells_where_a_bug_of_sizes_is_hidden() -> None:
+    extremes = [(h, top) for h in (64, 100, 128, 129, 256, 300) for top in (1.0, 2.0, 3.0, 64.0)]
+    cases = [
+        Factors(dims={"H": h}, numbers={}, words={}, flags={}, extremes={"max of x": top})
+        for h, top in extremes
+    ]
+    failed = np.asarray([h % 128 != 0 and top < 10 for h, top in extremes])
+    found = separations(cases, failed, (128,))[0]
+    assert str(found) == (
+        "fails only when H % 128 != 0 (12 of 16 such cases); hidden where max of x > 32"
+    )
 
 
 def test_one_stray_case_is_sooner_luck_than_a_second_condition() -> None:

@@ -219,6 +219,18 @@ def test_the_values_that_hide_a_bug_are_told_beside_it_and_not_in_the_first_line
     assert "Does not show with the values of `large in x and others`." in comment(made)
 
 
+def test_a_bound_on_the_values_that_hides_a_bug_is_told_beside_it() -> None:
+    told = Diagnosis(
+        condition="fails only when H % 128 != 0 (40 of 60 such cases); hidden where max of x > 10"
+    )
+    made = result(
+        kernel(SOFTMAX, Verdict.ILLUSION, "softmax"),
+        ops=(replace(SOFTMAX_OP, findings=(replace(WRONG, diagnosis=told),)),),
+    )
+    assert "only when `H % 128 != 0`, though" in comment(made).splitlines()[1]
+    assert "Does not show where `max of x > 10`." in comment(made)
+
+
 def test_a_case_that_is_too_long_to_paste_is_pointed_to() -> None:
     finding = replace(WRONG, case="softmax[" + "x" * 9000)
     op = replace(SOFTMAX_OP, findings=(finding,))
