@@ -7,7 +7,7 @@ from typing import Any
 import kernels as k
 import kernels_blocks as b
 import triton
-from probes import STEPS, Probe, casts, floats, into, ints, maths, of
+from probes import Probe, casts, floats, into, ints, maths, of
 from values import Tensor
 
 M, W = 8, 64
@@ -64,8 +64,6 @@ def reductions() -> list[Probe]:
                 into("float32", M, W),
                 M=M,
                 N=W,
-                ulp=2,
-                reason=STEPS,
             )
         )
         counts = of(dtype, "counts", M, W)

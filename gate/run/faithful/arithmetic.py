@@ -15,6 +15,7 @@ import numpy as np
 from gate.dtypes import Array
 from gate.run.faithful import wraps
 from gate.run.faithful.block import Block, Wide, common_root
+from gate.run.faithful.fma import fused
 from gate.run.faithful.formats import (
     SIGNED,
     UNSIGNED,
@@ -23,7 +24,7 @@ from gate.run.faithful.formats import (
     int_to_float,
     numpy_of,
 )
-from gate.run.faithful.maths import fused
+from gate.run.faithful.maths import divide
 
 Ufunc = Callable[..., Any]
 _F32 = np.dtype(np.float32)
@@ -127,7 +128,7 @@ class Arithmetic:
     addresses_escaped: bool
     int1: Any
 
-    create_fdiv = floats(np.divide)
+    create_fdiv = floats(divide)
     create_precise_divf = floats(np.divide)
     create_approx_divf = floats(np.divide)
     create_frem = floats(np.fmod)

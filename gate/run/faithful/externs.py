@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from gate.dtypes import Array
-from gate.run.faithful import maths
+from gate.run.faithful import devicelib, maths, units
+from gate.run.faithful.fma import fused
 from gate.run.faithful.formats import SIGNED, UNSIGNED, float_to_int
 from gate.run.faithful.unsupported import Unsupported
 
@@ -40,6 +41,10 @@ def _round_away(x: Array) -> Array:
     """Round halves away from zero, exactly."""
     whole = np.trunc(x)
     return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
+
+
+def _fast_exp(x: Array) -> Array:
+    return units.ex2(x * np.float32(1.4426950408889634))
 
 
 def _lgamma(x: float) -> float:
@@ -72,12 +77,12 @@ def _erfinv(y: float) -> float:
 
 
 _PLAIN: dict[str, Function] = {
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "acos": np.arccos,
-    "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh,
-    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "exp": np.exp, "exp2": np.exp2,
-    "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
-    "cbrt": np.cbrt, "pow": np.power, "hypot": np.hypot, "sqrt": np.sqrt,
-    "exp10": lambda x: np.power(10.0, x), "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "tan": np.tan, "acos": np.arccos,
+    "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "log10": np.log10, "log1p": np.log1p,
+    "cbrt": np.cbrt, "pow": np.power, "hypot": np.hypot,
+    "exp10": lambda x: np.power(10.0, x),
     "rcbrt": lambda x: 1.0 / np.cbrt(x), "rhypot": lambda x, y: 1.0 / np.hypot(x, y),
     "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2.0)),
     "cospi": lambda x: np.cos(np.pi * np.fmod(x, 2.0)),
@@ -91,24 +96,29 @@ _PLAIN: dict[str, Function] = {
 }  # fmt: skip
 
 _EXACT: dict[str, Function] = {
-    "tanh": maths.tanh, "asin": maths.asin,
+    "tanh": maths.tanh, "asin": maths.asin, "sin": maths.sin, "cos": maths.cos,
+    "log": maths.log, "log2": maths.log2, "erf": maths.erf, "exp2": maths.exp2,
+    "exp": maths.stepwise(devicelib.exp, np.exp),
+    "expm1": maths.stepwise(devicelib.expm1, np.expm1),
+    "cosh": maths.stepwise(devicelib.cosh, np.cosh),
+    "sqrt": maths.sqrt, "rsqrt": maths.rsqrt,
     "floor": maths.floor, "ceil": maths.ceil, "trunc": np.trunc, "rint": np.rint,
     "nearbyint": np.rint, "round": _round_away, "fabs": np.abs, "abs": np.abs, "llabs": np.abs,
     "copysign": np.copysign, "nextafter": np.nextafter, "logb": lambda x: np.frexp(x)[1] - 1.0,
-    "fma": maths.fused, "fmaf_rn": maths.fused, "fma_rn": maths.fused,
+    "fma": fused, "fmaf_rn": fused, "fma_rn": fused,
     "saturatef": lambda x: np.clip(np.nan_to_num(x, nan=0.0), 0, 1).astype(x.dtype),
     "fast_fdividef": np.divide, "fadd_rn": np.add, "dadd_rn": np.add, "fsub_rn": np.subtract,
     "dsub_rn": np.subtract, "fmul_rn": np.multiply, "dmul_rn": np.multiply, "fdiv_rn": np.divide,
     "ddiv_rn": np.divide, "fsqrt_rn": np.sqrt, "dsqrt_rn": np.sqrt,
     "frcp_rn": lambda x: (1 / x.astype(np.float64)).astype(x.dtype), "drcp_rn": lambda x: 1 / x,
-    "frsqrt_rn": maths.rsqrt, "fast_expf": maths.exp, "fast_exp10f": _64(_PLAIN["exp10"]),
-    "fast_logf": _64(np.log), "fast_log2f": _64(np.log2), "fast_log10f": _64(np.log10),
-    "fast_sinf": _64(np.sin), "fast_cosf": _64(np.cos), "fast_tanf": _64(np.tan),
-    "fast_powf": _64(np.power),
+    "frsqrt_rn": _64(lambda x: 1 / np.sqrt(x)), "fast_expf": _fast_exp,
+    "fast_exp10f": _64(_PLAIN["exp10"]), "fast_logf": _64(np.log), "fast_log2f": _64(np.log2),
+    "fast_log10f": _64(np.log10), "fast_sinf": _64(np.sin), "fast_cosf": _64(np.cos),
+    "fast_tanf": _64(np.tan), "fast_powf": _64(np.power),
 }  # fmt: skip
 
 _BY_C: dict[str, Function] = {
-    "erf": _scalar(math.erf), "erfc": _scalar(math.erfc), "tgamma": _scalar(math.gamma),
+    "erfc": _scalar(math.erfc), "tgamma": _scalar(math.gamma),
     "lgamma": _scalar(_lgamma), "normcdf": _scalar(_normcdf), "erfinv": _scalar(_erfinv),
     "normcdfinv": _scalar(_normcdfinv),
     "erfcinv": _scalar(lambda y: -_normcdfinv(y / 2) / math.sqrt(2.0)),

@@ -1,0 +1,120 @@
+"""The special function unit and the device library of the interpreter, by themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import fit_functions
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.run.faithful import devicelib, units
+
+HERE = Path(__file__).resolve().parent
+Function = Callable[[np.ndarray], np.ndarray]
+
+pytestmark = [pytest.mark.triton, pytest.mark.filterwarnings("error")]
+
+UNITS: dict[str, tuple[Function, Function]] = {
+    "ex2": (units.ex2, np.exp2),
+    "rcp": (units.rcp, lambda x: 1 / x),
+    "rsq": (units.rsq, lambda x: 1 / np.sqrt(x)),
+    "sqrt": (units.sqrt, np.sqrt),
+}
+
+LIBRARY: dict[str, tuple[Function, Function, int]] = {
+    "log": (devicelib.log, np.log, 2),
+    "log2": (devicelib.log2, np.log2, 2),
+    "exp": (devicelib.exp, np.exp, 3),
+    "expm1": (devicelib.expm1, np.expm1, 3),
+    "tanh": (devicelib.tanh, np.tanh, 3),
+    "cosh": (devicelib.cosh, np.cosh, 3),
+}
+
+
+def ulps(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Return distances in units of the last place of float32 at the wanted value."""
+    return np.abs(got.astype(np.float64) - want) / np.spacing(np.abs(want).astype(np.float32))
+
+
+def line(*values: float) -> np.ndarray:
+    return np.array(values, dtype=np.float32)
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_is_near_the_exact_function_at_every_row(name: str) -> None:
+    unit, exact = UNITS[name]
+    x = np.linspace(1, 4, 20011, dtype=np.float32)[:-1]
+    assert ulps(unit(x), exact(x.astype(np.float64))).max() <= 2
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+@given(size=st.floats(2.0**-6, 80, width=32))
+def test_a_library_function_is_near_the_exact_one(name: str, size: float) -> None:
+    steps, exact, allowed = LIBRARY[name]
+    x = line(size)
+    assert ulps(steps(x), exact(x.astype(np.float64))).max() <= allowed
+
+
+@given(x=st.floats(-(2.0**60), 2.0**60, width=32))
+def test_sine_and_cosine_hold_for_large_arguments(x: float) -> None:
+    held = line(x)
+    assert np.abs(devicelib.sin(held) - np.sin(held.astype(np.float64))).max() < 2e-7
+    assert np.abs(devicelib.cos(held) - np.cos(held.astype(np.float64))).max() < 2e-7
+
+
+def test_the_ends_of_the_units_are_those_of_the_hardware() -> None:
+    inf, nan = np.float32(np.inf), np.float32(np.nan)
+    tiny = 2.0**-130
+    np.testing.assert_array_equal(units.ex2(line(inf, -inf, nan, 128, -127, 0, tiny)),
+                                  line(inf, 0, nan, inf, 0, 1, 1))  # fmt: skip
+    np.testing.assert_array_equal(units.rcp(line(0, -0.0, inf, -inf, nan, tiny, 2.0**127)),
+                                  line(inf, -inf, 0, -0.0, nan, inf, 0))  # fmt: skip
+    np.testing.assert_array_equal(units.rsq(line(0, -0.0, inf, -1, nan, 4, tiny)),
+                                  line(inf, -inf, 0, nan, nan, 0.5, inf))  # fmt: skip
+    np.testing.assert_array_equal(units.sqrt(line(0, -0.0, inf, -1, nan, 4, tiny)),
+                                  line(0, -0.0, inf, nan, nan, 2, 0))  # fmt: skip
+
+
+def test_a_division_keeps_its_ends() -> None:
+    inf = np.float32(np.inf)
+    a = line(1, -1, 0, inf, 2.0**100, 3 * 2.0**-130, 1)
+    b = line(0, 0, 5, inf, 2.0**127, 2.0**-130, inf)
+    with np.errstate(invalid="ignore"):
+        got = units.divide(a, b)
+    np.testing.assert_array_equal(got, line(inf, -inf, 0, np.nan, 2.0**-27, 3, 0))
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_single_number_is_as_good_as_a_block(name: str) -> None:
+    unit, _ = UNITS[name]
+    assert unit(np.float32(3).reshape(())) == unit(line(3))[0]
+
+
+def test_the_square_of_the_unit_drops_less_than_a_bit_for_each_partial_product() -> None:
+    x = np.arange(1 << 17, dtype=np.int64)
+    lost = x * x / 2.0**19 - units.squares()
+    assert lost.min() >= 0
+    assert lost.max() < 10
+
+
+@pytest.mark.parametrize("name", units.FORMS)
+def test_a_row_is_among_the_likely_ones(name: str) -> None:
+    table, rows = units.tables()[name], units.FORMS[name].rows
+    for row in (0, rows // 3, rows - 1):
+        likely = fit_functions.candidates(name, row)
+        held = {(one.c0, one.c1, one.c2) for one in likely}
+        assert tuple(table[key][row] for key in ("c0", "c1", "c2")) in held
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_units_equal_the_gpu_on_every_mantissa() -> None:
+    command = [sys.executable, str(HERE / "every_mantissa.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
