@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import enum
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,7 @@ LANEWISE = frozenset(
     )
 )  # fmt: skip
 """Functions whose result in a lane depends on that lane of their arguments alone."""
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.If)
 _STORES = frozenset({"tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min"})
 
 
@@ -39,8 +41,8 @@ class _Taint(enum.IntEnum):
 def lanes_are_dead(source: str, mutant: Mutant) -> bool:
     """Return whether no store depends on what the masked lanes of the mutant's load hold.
 
-    False, too, where this proof does not reach: masks that are no plain name, values that outlive
-    an iteration, branches, calls that are not known.
+    False, too, where this proof does not reach: masks that hold calls, values that outlive an
+    iteration, branches, calls that are not known.
     """
     tree = ast.parse(source)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -60,19 +62,20 @@ def _dead(
     function: ast.FunctionDef, load: ast.Call, functions: Mapping[str, ast.FunctionDef]
 ) -> bool:
     mask = _word(load, "mask")
-    if not isinstance(mask, ast.Name):
-        return False
-    set_at = [node.lineno for node in _names(function, ast.Store) if node.id == mask.id]
-    if len(set_at) != 1 or set_at[0] >= load.lineno:
-        return False
     region = next((body for body in _bodies(function) if _place(body, load) is not None), None)
-    if region is None:
+    if mask is None or region is None or any(isinstance(n, ast.Call) for n in ast.walk(mask)):
         return False
-    start = _place(region, load)
-    flow = _Flow(load=load, mask=mask.id, functions=functions, tainted={})
-    if not all(flow.follow(statement) for statement in region[start:]):
+    rest = region[_place(region, load) :]
+    parts = {node.id for node in ast.walk(mask) if isinstance(node, ast.Name)}
+    if any(node.id in parts for statement in rest for node in _names(statement, ast.Store)):
         return False
-    return _stays(function, region, flow.tainted)
+    flow = _Flow(
+        load=load, mask=_conjuncts(mask, {}), functions=functions, tainted={},
+        masks=_settled_masks(function), once=region is function.body,
+    )  # fmt: skip
+    if not all(flow.follow(statement) for statement in rest):
+        return False
+    return flow.once or _stays(function, region, flow.tainted, load)
 
 
 def _bodies(function: ast.FunctionDef) -> Iterator[list[ast.stmt]]:
@@ -82,35 +85,53 @@ def _bodies(function: ast.FunctionDef) -> Iterator[list[ast.stmt]]:
 
 
 def _place(body: Sequence[ast.stmt], load: ast.Call) -> int | None:
-    """Which simple statement of a body holds the load itself."""
+    """Which statement of a body holds the load, in no loop of its own."""
     return next(
         (
             n
             for n, statement in enumerate(body)
-            if isinstance(statement, ast.Assign | ast.Expr) and load in ast.walk(statement)
+            if isinstance(statement, _SIMPLE) and load in ast.walk(statement)
         ),
         None,
     )
 
 
 def _stays(
-    function: ast.FunctionDef, region: Sequence[ast.stmt], tainted: Mapping[str, ast.stmt]
+    function: ast.FunctionDef,
+    region: Sequence[ast.stmt],
+    tainted: Mapping[str, ast.stmt],
+    load: ast.Call,
 ) -> bool:
     """Whether every read of a tainted name comes after the statement that taints it, in the same
-    run through the region."""
+    run through the region, or sees what another statement has assigned since."""
     after: dict[str, set[ast.AST]] = {}
     for name, first in tainted.items():
         later = region[list(region).index(first) + 1 :]
         after[name] = {node for statement in later for node in ast.walk(statement)}
-    return all(
-        node in after[node.id] for node in _names(function, ast.Load) if node.id in tainted
-    ) and not any(
-        isinstance(node, ast.AugAssign)
-        and isinstance(node.target, ast.Name)
-        and node.target.id in tainted
-        and node not in after[node.target.id]
+    added = [
+        node.target
         for node in ast.walk(function)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    ]
+    return all(
+        node in after[node.id] or _fresh(function, node, load)
+        for node in (*_names(function, ast.Load), *added)
+        if node.id in tainted
     )
+
+
+def _fresh(function: ast.FunctionDef, read: ast.Name, load: ast.Call) -> bool:
+    """Whether a name was assigned earlier in the same body, and the load is not between."""
+    for body in _bodies(function):
+        place = next((n for n, s in enumerate(body) if read in ast.walk(s)), 0)
+        for start in reversed(range(place)):
+            match body[start]:
+                case ast.Assign(targets=[ast.Name(id=name)]) if name == read.id:
+                    between = body[start : place + 1]
+                    return not any(load in ast.walk(statement) for statement in between)
+                case _:
+                    continue
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +139,13 @@ class _Flow:
     """Follows what a load brings from one statement to the next."""
 
     load: ast.Call
-    mask: str
+    mask: frozenset[str]
+    """What has to hold in a lane for the load to read it, part by part."""
     functions: Mapping[str, ast.FunctionDef]
+    masks: Mapping[str, ast.expr]
+    """Name of a mask that is assigned once -> what it is."""
+    once: bool
+    """Whether the statements run once, from the first to the last."""
     tainted: dict[str, ast.stmt]
     """Name -> the first statement that taints it; grows."""
 
@@ -132,6 +158,9 @@ class _Flow:
                 return self._assign(name, self.taint(value), statement)
             case ast.Expr(value=ast.Call() as call) if self._reads(statement):
                 return self._left_out(call)
+            case ast.If(test=test, body=body, orelse=others) if self.once:
+                clean = self.taint(test) is _Taint.NONE
+                return clean and all(self.follow(inner) for inner in (*body, *others))
             case _:
                 return not self._reads(statement)
 
@@ -154,7 +183,7 @@ class _Flow:
         return (
             _name(store) in _STORES
             and held is not None
-            and self.mask in _conjuncts(held)
+            and self.mask <= _conjuncts(held, self.masks)
             and self.taint(held) is _Taint.NONE
             and all(self.taint(value) is not _Taint.ANY for value in (store.args[0], *values))
         )
@@ -187,12 +216,12 @@ class _Flow:
     def _call(self, call: ast.Call) -> _Taint:
         name = _name(call)
         parts = [*call.args, *(word.value for word in call.keywords)]
-        if name == "tl.where" and len(parts) == 3 and self.mask in _conjuncts(parts[0]):
+        if name == "tl.where" and len(parts) == 3 and self.mask <= _conjuncts(parts[0], self.masks):
             kept = max(self.taint(parts[0]), self.taint(parts[1]))
             return _Taint.ANY if kept is _Taint.ANY else self.taint(parts[2])
         if name == "tl.load":
             held = _word(call, "mask")
-            inside = held is not None and self.mask in _conjuncts(held)
+            inside = held is not None and self.mask <= _conjuncts(held, self.masks)
             if not inside or held is None or self.taint(held) is not _Taint.NONE:
                 return self._mixed(parts)
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "to":
@@ -207,7 +236,10 @@ class _Flow:
         if helper is None:
             return False
         inner = replace(
-            self, functions={}, mask="", tainted={arg.arg: helper for arg in helper.args.args}
+            self,
+            functions={},
+            mask=frozenset({""}),
+            tainted={arg.arg: helper for arg in helper.args.args},
         )
         for statement in helper.body:
             match statement:
@@ -222,19 +254,38 @@ class _Flow:
         return True
 
 
-def _names(
-    function: ast.FunctionDef, context: type[ast.Load] | type[ast.Store]
-) -> Iterator[ast.Name]:
-    for node in ast.walk(function):
+def _names(tree: ast.AST, context: type[ast.Load] | type[ast.Store]) -> Iterator[ast.Name]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, context):
             yield node
 
 
-def _conjuncts(node: ast.expr) -> set[str]:
-    """Names that all have to hold for a mask to hold."""
+def _conjuncts(node: ast.expr, masks: Mapping[str, ast.expr]) -> frozenset[str]:
+    """Texts of conditions that all have to hold for a mask to hold.
+
+    masks  names that stand for a mask, and what they are
+    """
+    parts = frozenset({ast.unparse(node)})
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
-        return _conjuncts(node.left) | _conjuncts(node.right)
-    return {node.id} if isinstance(node, ast.Name) else set()
+        return _conjuncts(node.left, masks) | _conjuncts(node.right, masks)
+    if isinstance(node, ast.Name) and node.id in masks:
+        return parts | _conjuncts(masks[node.id], masks)
+    return parts
+
+
+def _settled_masks(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    """Names that are assigned once, without a call, from names that are assigned once at most."""
+    count = Counter(node.id for node in _names(function, ast.Store))
+    return {
+        node.targets[0].id: node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.BinOp | ast.Compare)
+        and count[node.targets[0].id] == 1
+        and not any(isinstance(inner, ast.Call) for inner in ast.walk(node.value))
+        and all(count[inner.id] <= 1 for inner in _names(node.value, ast.Load))
+    }
 
 
 def _word(call: ast.Call, name: str) -> ast.expr | None:

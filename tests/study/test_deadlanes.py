@@ -31,6 +31,7 @@ def kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     mask = cols < n
 """
 LOAD = "x = tl.load(x_ptr + cols, mask=mask, other=0.0)"
+INLINE = "x = tl.load(x_ptr + cols, mask=cols < n, other=0.0)"
 STORE = "tl.store(y_ptr + cols, x, mask=mask)"
 
 
@@ -51,8 +52,18 @@ def dead(*body: str) -> bool:
         (LOAD, "z = tl.load(y_ptr + x, mask=mask, other=0)", "tl.store(y_ptr + z, z, mask=mask)"),
         ("for i in range(n):", f"    {LOAD}", f"    {STORE}"),
         ("w = tl.sum(cols, axis=0)", LOAD, "x = x * w", STORE),
+        (INLINE, "tl.store(y_ptr + cols, x, mask=cols < n)"),
+        (INLINE, "both = mask & (cols > 3)", "tl.store(y_ptr + cols, x, mask=both)"),
+        ("y = cols * 2", "if n > 3:", f"    {LOAD}", "    y += x", "else:", "    y = -y",
+         "tl.store(y_ptr + cols, y, mask=mask)"),
+        ("for i in range(n):", "    at = cols + i",
+         "    x = tl.load(x_ptr + at, mask=at < n, other=0.0)",
+         "    z = tl.sum(tl.where(at < n, x, 0.0), axis=0)", "    tl.store(y_ptr, z)"),
+        ("x = tl.load(x_ptr + cols, mask=mask & (cols > 3), other=0.0)",
+         "tl.store(y_ptr + cols, x, mask=(cols > 3) & mask)"),
+        ("tl.store(y_ptr, tl.load(x_ptr + cols, mask=cols < n, other=0.0), mask=cols < n)",),
     ],
-)
+)  # fmt: skip
 def test_lanes_that_are_left_out_of_every_store_are_dead(body: tuple[str, ...]) -> None:
     assert dead(*body)
 
@@ -79,7 +90,18 @@ def test_lanes_that_are_left_out_of_every_store_are_dead(body: tuple[str, ...]) 
         ("acc = cols", "for i in range(n):", "    tl.store(y_ptr + cols, acc)", f"    {LOAD}",
          "    acc = x"),
         ("tl.store(y_ptr, tl.sum(tl.load(x_ptr + cols, mask=mask, other=0.0), axis=0))",),
-        ("tl.store(y_ptr, tl.load(x_ptr + cols, mask=cols < n, other=0.0), mask=cols < n)",),
+        ("y = cols", "for i in range(n):", "    if i > 3:", f"        {LOAD}",
+         "        y = x", "    tl.store(y_ptr + cols, y, mask=mask)"),
+        ("if n > 3:", "    for i in range(n):", f"        {LOAD}",
+         "    tl.store(y_ptr, tl.sum(x, axis=0))"),
+        (LOAD, "if tl.max(x, axis=0) > 0:", "    tl.store(y_ptr + cols, x, mask=mask)"),
+        (INLINE, "both = mask | (cols > 3)", "tl.store(y_ptr + cols, x, mask=both)"),
+        (INLINE, "cols = cols + 1", "tl.store(y_ptr + cols, x, mask=cols < n)"),
+        (INLINE, "tl.store(y_ptr + cols, x, mask=cols < n + 1)"),
+        ("x = tl.load(x_ptr + cols, mask=mask & (cols > 3), other=0.0)", STORE),
+        ("acc = cols", "for i in range(n):", "    m = cols < i",
+         "    tl.store(y_ptr + cols, acc, mask=m)",
+         "    acc = tl.load(x_ptr + cols, mask=m, other=0.0)"),
     ],
 )  # fmt: skip
 def test_lanes_that_may_reach_a_store_are_not(body: tuple[str, ...]) -> None:
