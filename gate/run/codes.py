@@ -47,14 +47,24 @@ class CodeComparer:
         to_the_end       compare assembly where the compiler's first language differs; without it
                          that first language alone, which takes milliseconds
         """
+        return self._told("whole" if to_the_end else "first", specialisations, file, other)
+
+    def compiles(self, specialisations: Sequence[str], file: Path, other: Path) -> bool:
+        """Return whether the compiler takes every specialisation from `other` as well.
+
+        Its front end and first simplifications alone are asked; the rest is as for `same`.
+        """
+        return self._told("compiles", specialisations, file, other)
+
+    def _told(self, question: str, specialisations: Sequence[str], file: Path, other: Path) -> bool:
         made = _of_file(specialisations, file)
         if not made:
             return False
         request = {
-            "specialisations": made, "other": str(other), "target": TARGET, "whole": to_the_end,
+            "specialisations": made, "other": str(other), "target": TARGET, "question": question,
         }  # fmt: skip
         try:
-            return bool(self._ask(json.dumps(request)).get("same"))
+            return bool(self._ask(json.dumps(request)).get("yes"))
         except (OSError, ValueError):
             self.close()
             return False

@@ -24,6 +24,7 @@ from gate.study.corpus import Corpus, Role, load_corpus
 from gate.study.deadlanes import lanes_are_dead
 from gate.study.fates import REASONS, MutantRow, MutantStudy, read_reasons, settled
 from gate.study.mutanttable import counts, read_mutants
+from gate.study.narrow import offsets_fit
 from gate.study.operators import OPERATORS, SWAPPED, Mutant, mutants_of
 from gate.study.samplers import sample, seen_tiles
 
@@ -34,6 +35,7 @@ QUICK_CASES = 3
 CASE_SECONDS = 20.0
 """Time limit of a case: a mutant may loop for ever, and a control takes a second or two."""
 SAME_CODE = "both become the same code, in each of the {0} specialisations that the cases launch"
+NARROW = "no tensor of the schema spans 2^31 elements, so 32 bits hold every offset"
 DEAD_LANES = "what the masked lanes hold reaches no store"
 
 
@@ -229,8 +231,12 @@ class _Trial:
         if mutant.operator == "other changed" and lanes_are_dead(self.source, mutant):
             return DEAD_LANES
         made, one, other = self.specialisations, source_of(self.task), source_of(mutated)
-        same = self.comparer.same(made, one, other, to_the_end=to_the_end)
-        return SAME_CODE.format(len(made)) if same else ""
+        if self.comparer.same(made, one, other, to_the_end=to_the_end):
+            return SAME_CODE.format(len(made))
+        widens = mutant.before in (f"{mutant.after}.to(tl.int64)", f"({mutant.after}).to(tl.int64)")
+        if widens and offsets_fit(self.task.schema) and self.comparer.compiles(made, one, other):
+            return NARROW
+        return ""
 
 
 def _run_batch(crew: Crew, batch: _Batch, listener: Listener) -> list[MutantRow]:

@@ -54,6 +54,8 @@ def test_a_change_that_the_compiler_undoes_is_the_same_code_and_others_are_not(
             found[name] = tuple(
                 comparer.same(made, file, other, to_the_end=whole) for whole in (False, True)
             )
+        assert comparer.compiles(made, file, tmp_path / "mask.py")
+        assert not comparer.compiles(made, file, tmp_path / "broken.py")
         one = specialisation(
             file,
             constants={"BLOCK": 64, "stride": 1},

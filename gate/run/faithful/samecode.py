@@ -4,13 +4,15 @@ One JSON object a line on standard input, one a line on standard output, in orde
 
     {"specialisations": [{"path": [...], "module": "ops.softmax", "file": "/tree/ops/softmax.py",
      "function": "softmax_kernel", "signature": {...}, "constants": {...}, "aligned": [...],
-     "options": {...}}, ...], "other": "/other/ops/softmax.py", "target": "sm_90", "whole": true}
-    {"same": true, "unknown": ""}
+     "options": {...}}, ...],
+     "other": "/other/ops/softmax.py", "target": "sm_90", "question": "whole"}
+    {"yes": true, "unknown": ""}
 
 Equal code of one specialisation is proof that no input which leads to it can tell the versions
 apart. The compiler's first language is compared first, behind its own simplifications (common
-subexpressions, folded constants), since it takes milliseconds; where that differs, and with `whole`
-alone, the assembly.
+subexpressions, folded constants), since it takes milliseconds; where that differs, the assembly.
+Questions are `whole`, `first` (the first language alone) and `compiles` (whether the other version
+gets so far at all).
 """
 
 from __future__ import annotations
@@ -40,13 +42,25 @@ class Codes:
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
 
+    def answer(self, request: Mapping[str, Any]) -> bool:
+        """Answer a request.
+
+        Raises
+            NotHere  a version cannot be compiled here
+        """
+        if request["question"] != "compiles":
+            return self.same(request)
+        for made in request["specialisations"]:
+            code({**made, "file": request["other"]}, request["target"], to_the_end=False)
+        return True
+
     def same(self, request: Mapping[str, Any]) -> bool:
         """Return whether every specialisation of a request is the same code in both files.
 
         Raises
             NotHere  a version cannot be compiled here
         """
-        whole, target = request["whole"], request["target"]
+        whole, target = request["question"] == "whole", request["target"]
         unlike = []
         for made in request["specialisations"]:
             if not self._alike(made, request["other"], target, to_the_end=False):
@@ -67,9 +81,9 @@ def serve(requests: TextIO, replies: TextIO) -> None:
     stub_driver()
     codes = Codes()
     for line in requests:
-        reply: dict[str, Any] = {"same": False, "unknown": ""}
+        reply: dict[str, Any] = {"yes": False, "unknown": ""}
         try:
-            reply["same"] = codes.same(json.loads(line))
+            reply["yes"] = codes.answer(json.loads(line))
         except NotHere as error:
             reply["unknown"] = str(error)
         replies.write(json.dumps(reply) + "\n")
