@@ -20,6 +20,7 @@ from gate.engine.task import OpTask
 from gate.errors import UsageError, did_you_mean
 from gate.judge.model import CaseStatus
 from gate.run.codes import CodeComparer
+from gate.run.protocol import Outcome
 from gate.study.corpus import Corpus, Role, load_corpus
 from gate.study.deadlanes import lanes_are_dead
 from gate.study.fates import REASONS, MutantRow, MutantStudy, read_reasons, settled
@@ -34,6 +35,8 @@ QUICK_CASES = 3
 """Cases that a mutant runs first without its compile check, which costs more than they do."""
 CASE_SECONDS = 20.0
 """Time limit of a case: a mutant may loop for ever, and a control takes a second or two."""
+PATIENCE = 4
+"""The second chance of a case that hangs is so many times as long."""
 SAME_CODE = "both become the same code, in each of the {0} specialisations that the cases launch"
 NARROW = "no tensor of the schema spans 2^31 elements, so 32 bits hold every offset"
 DEAD_LANES = "what the masked lanes hold reaches no store"
@@ -196,29 +199,33 @@ class _Trial:
     comparer: CodeComparer
 
     def row(self, mutant: Mutant, mutated: OpTask) -> MutantRow:
-        """Prove a mutant equivalent, or run it up to its first failing case."""
+        """Prove a mutant equivalent, or run it up to its first failing case: cheap things first."""
         row = MutantRow(
             op=self.task.schema.op, operator=mutant.operator, line=mutant.line,
             change=mutant.change, cases=0, passed=0,
         )  # fmt: skip
         if proof := self._proof(mutant, mutated, to_the_end=False):
             return replace(row, proof=proof)
-        row = self._run(row, mutated)
-        return row if row.case else replace(row, proof=self._proof(mutant, mutated))
-
-    def _run(self, row: MutantRow, mutated: OpTask) -> MutantRow:
-        """Run the first cases without compiling, since most mutants end there; then all."""
         checks = tuple(check for check in self.settings.checks if check != "compile")
-        quick = self._upto(
-            row, _job(mutated, replace(self.settings, checks=checks)), self.cases[:QUICK_CASES]
-        )
-        return quick if quick.case else self._upto(row, _job(mutated, self.settings), self.cases)
+        settings = replace(self.settings, checks=checks)
+        quick = self._upto(row, mutated, settings, self.cases[:QUICK_CASES])
+        if quick.case:
+            return quick
+        if proof := self._proof(mutant, mutated, to_the_end=True):
+            return replace(row, proof=proof)
+        return self._upto(row, mutated, self.settings, self.cases)
 
     def _upto(
-        self, row: MutantRow, job: Callable[[Lane, Case], CaseRecord], cases: Sequence[Case]
+        self, row: MutantRow, mutated: OpTask, settings: RunSettings, cases: Sequence[Case]
     ) -> MutantRow:
+        """Run cases up to the first that fails. One that hangs gets a second, longer chance: the
+        machine may be busy."""
+        job = _job(mutated, settings)
+        patient = replace(settings, case_seconds=PATIENCE * settings.case_seconds)
         ran, passed = 0, 0
         for record in self.crew.map(job, cases, ahead=len(self.crew.lanes)):
+            if record.observation.outcome is Outcome.HUNG:
+                record = next(self.crew.map(_job(mutated, patient), [record.case]))
             ran += 1
             passed += record.judgement.status is CaseStatus.PASS
             if record.judgement.status is CaseStatus.FAIL:
@@ -226,7 +233,7 @@ class _Trial:
                 return replace(row, cases=ran, passed=passed, case=record.text, kind=kind)
         return replace(row, cases=ran, passed=passed)
 
-    def _proof(self, mutant: Mutant, mutated: OpTask, *, to_the_end: bool = True) -> str:
+    def _proof(self, mutant: Mutant, mutated: OpTask, *, to_the_end: bool) -> str:
         """Say what proves a mutant equivalent; empty when nothing does."""
         if mutant.operator == "other changed" and lanes_are_dead(self.source, mutant):
             return DEAD_LANES
