@@ -72,6 +72,8 @@ class _Seen:
     """What the device saw."""
     seconds: float = 0.0
     """Inside the entry and the device's checks."""
+    regions: tuple[Region, ...] = ()
+    """Where the tensors lay, told even when the device is lost."""
 
 
 class _NotCalled(Exception):
@@ -205,7 +207,7 @@ class Bench:
             seconds=round(time.monotonic() - started, 6),
             kernel_seconds=round(inside, 6), compile_seconds=round(self.receipts.compiling, 6),
             device=self.device.kind, notes=self.device.remarks(),
-            regions=_regions(first.slabs) if "memcheck" in request.checks else (),
+            regions=first.regions if "memcheck" in request.checks else (),
             specialisations=self.device.specialisations,
         )  # fmt: skip
         return self._within_limits(seen)
@@ -253,12 +255,13 @@ class Bench:
             inside = inside or time.perf_counter() - started
             outcome, error = self.device.failure(problem, self.root)
             outputs = ()
+        regions = _regions(slabs)
         if self.device.lost:
-            return _Seen(outcome, error, outputs, (), (), inside)
+            return _Seen(outcome, error, outputs, (), (), inside, regions)
         ended = time.perf_counter()
         faults = self.device.end()
         inside += time.perf_counter() - ended
-        return _Seen(outcome, error, outputs, tuple(slabs), faults, inside)
+        return _Seen(outcome, error, outputs, tuple(slabs), faults, inside, regions)
 
     def _arguments(
         self, entry: Entry, request: RunRequest, slabs: list[Slab]

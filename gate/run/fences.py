@@ -32,34 +32,43 @@ _ALLOW, _ERRNO_EPERM = 0x7FFF0000, 0x00050001
 _MAX_FILE = 8 * 2**30
 """Bytes of one file that a worker may write."""
 
+_TRANSPORT = "NV_SANITIZER_INJECTION_TRANSPORT_TYPE"
+"""Set by compute-sanitizer for the process that it starts: `uds` for sockets of Unix."""
+
 Fences = tuple[tuple[str, bool], ...]
 
 
-def raise_fences(supervisor: int) -> Fences:
+def raise_fences(
+    supervisor: int, around: frozenset[str] = frozenset(), *, under_tool: bool = False
+) -> Fences:
     """Raise every fence that the system allows; return which stand.
 
     supervisor  its process id, whose environment must not be readable
+    around      the names of fences that the keeper has raised around this process
+    under_tool  this runs under compute-sanitizer, which speaks to it by sockets
     """
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_FILE, _MAX_FILE))
     if not sys.platform.startswith("linux"):
-        return (("network", False), ("token", False), ("no new privileges", False))
+        return tuple((name, False) for name in ("network", "token", "no new privileges"))
     _first_to_go()
     libc = ctypes.CDLL(None, use_errno=True)
-    network = libc.unshare(_CLONE_NEWNET) == 0
+    network = "network" in around or (not under_tool and libc.unshare(_CLONE_NEWNET) == 0)
     bare = _drop_capabilities(libc)
     quiet = libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    if not network and quiet:
+    if not network and quiet and not (under_tool and _tool_needs_internet_sockets()):
         network = _no_internet_sockets(libc)
     return (
         ("network", network),
         ("token", not _readable(f"/proc/{supervisor}/environ")),
         ("no new privileges", quiet),
         ("no capabilities", bare),
-        ("own process group", os.getpgid(0) == os.getpid()),
-        ("own process namespace", os.getppid() == 1 and _first_is_keeper()),
+        ("own process group", _own_group(supervisor)),
+        ("own process namespace", _first_is_keeper()),
+        ("own shared memory", "own shared memory" in around),
+        ("process count", "process count" in around),
         ("unprivileged user", os.geteuid() != 0),
     )
 
@@ -71,6 +80,25 @@ def hide_from_workers() -> None:
     """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _tool_needs_internet_sockets() -> bool:
+    """Whether compute-sanitizer speaks to this process by TCP; it tells its library the way.
+
+    A namespace of one's own would cut the other way, too: sockets of Unix without a file belong to
+    a network namespace.
+    """
+    return os.environ.get(_TRANSPORT) != "uds"
+
+
+def _own_group(supervisor: int) -> bool:
+    """Whether signals to the supervisor's process group leave this process out."""
+    if os.getpgid(0) == os.getpid():
+        return True
+    try:
+        return os.getpgid(supervisor) != os.getpgid(0)
+    except ProcessLookupError:
+        return True  # it lives in another process namespace
 
 
 def _first_to_go() -> None:

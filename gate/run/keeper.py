@@ -8,19 +8,33 @@ detaches or daemonises ends with it:
 - elsewhere the keeper is the *subreaper* of all its descendants: orphans become its children, and
   it kills children until there are none.
 
+Two fences can only stand around a worker, so the keeper raises them before it starts one:
+
+- no process of the worker may fork without leave (a seccomp filter that asks the keeper), so that
+  a fork bomb ends at a number of processes and never outruns who counts or kills them;
+- for a worker under a tool that talks to it by sockets (compute-sanitizer), a network namespace
+  with nothing but its own loopback, around the tool and the worker together.
+
 Signals to a keeper: SIGTERM asks the worker to end; SIGUSR1 ends it at once. SIGUSR1 also comes
 from the system when the supervisor dies, so that no orphan survives Ctrl-C or a SIGKILL.
 
+What stands is told to the worker as `--around NAME,...` behind its own arguments.
 The end of the worker is written to the status descriptor as its wait status, in decimal.
 Only the standard library is imported: a keeper must start in milliseconds and stay small.
 """
 
 from __future__ import annotations
 
+import _socket
+import _thread
 import contextlib
 import ctypes
+import errno
+import fcntl
 import os
+import platform
 import signal
+import struct
 import sys
 import time
 
@@ -29,60 +43,100 @@ _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWPID = 0x20000000
+_CLONE_NEWNET = 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
+_SHM_BYTES = 2**30
+"""Of shared memory that a namespace has for itself; files there are no process's memory."""
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+_PR_SET_NO_NEW_PRIVS = 38
+_SECCOMP_SET_MODE_FILTER = 1
+_SECCOMP_FLAGS = 8 | 4
+"""A listener for what the filter asks, and none of the costly mitigations of old kernels."""
+_CALLS = {
+    "x86_64": (0xC000003E, 317, (57, 58), 56), "aarch64": (0xC00000B7, 277, (), 220)
+}  # fmt: skip
+"""machine -> (audit architecture, numbers of seccomp(2), of fork(2) and vfork(2), of clone(2))."""
+_CLONE3 = 435
+"""On every machine; its flags cannot be seen by a filter, and libraries fall back to clone(2)."""
+_CLONE_THREAD = 0x00010000
+_X32_BIT = 0x40000000
+_ALLOW, _ASK, _REFUSE = 0x7FFF0000, 0x7FC00000, 0x00050000
+_NOTIF_RECV, _NOTIF_SEND = 0xC0502100, 0xC0182101
+_NOTIF_BYTES = 80
+_GO_ON = 1
 _HANDLED = (signal.SIGTERM, signal.SIGUSR1)
 _MAX_DESCRIPTOR = 1024
 _SWEEP_SECONDS = 5.0
 """Time for killed descendants to be gone; a process in a driver call may need a while."""
 
 
+class _Plan:
+    """What to start, and what to raise around it."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.supervisor, self.status = int(arguments[0]), int(arguments[1])
+        wanted = arguments[2].split(",")
+        self.namespace, self.network = "namespace" in wanted, "network" in wanted
+        self.processes = int(arguments[3])
+        self.command = arguments[4:]
+        self.around: list[str] = []
+
+
 def main(arguments: list[str]) -> None:
-    """Keep one worker: `main([supervisor, status_fd, namespace, command...])`.
+    """Keep one worker: `main([supervisor, status_fd, fences, processes, command...])`.
 
     supervisor  process id of the supervisor; the keeper ends when it is not its parent any more
     status_fd   where the worker's wait status is written
-    namespace   `1`: a process namespace for the worker, if the system allows it
+    fences      `namespace` (a process namespace), `network` (a network namespace around the
+                command), with a comma between: raised where the system allows it
+    processes   how many processes the worker may have, itself counted
     """
-    supervisor, status, wanted = int(arguments[0]), int(arguments[1]), arguments[2] == "1"
-    command = arguments[3:]
-    os.set_inheritable(status, False)
+    plan = _Plan(arguments)
+    os.set_inheritable(plan.status, False)
     if not sys.platform.startswith("linux"):
-        _tend(command, status, None)
+        _tend(plan, None)
     libc = ctypes.CDLL(None, use_errno=True)
     signal.signal(signal.SIGUSR1, lambda *_: os._exit(0))
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1, 0, 0, 0)
-    if os.getppid() != supervisor:
+    if os.getppid() != plan.supervisor:
         os._exit(0)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    if wanted and _namespace_works(libc):
+    if plan.namespace and _namespace_works(libc):
         _enter_namespace(libc)
-        _guard_namespace(libc, command, status)
-    _tend(command, status, libc)
+        _guard_namespace(libc, plan)
+    _tend(plan, libc)
 
 
-def _tend(command: list[str], status: int, libc: ctypes.CDLL | None) -> None:
+def _tend(plan: _Plan, libc: ctypes.CDLL | None) -> None:
     """Start the worker, reap until it ends, write its status, end what it left."""
     keeper = os.getpid()
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+    ours, theirs = _socket.socketpair()
     worker = os.fork()
     if worker == 0:
-        _become(command, libc, keeper)
-    _keep_only(status)
+        _become(plan, libc, keeper, theirs)
+    theirs.close()
+    asking = _received(ours)
+    _keep_only(plan.status, asking)
+    leave = _Leave(plan.processes)
+    if asking >= 0:
+        _thread.start_new_thread(leave.answer, (asking,))
     _pass_on(worker)
     while True:
         ended, code = os.wait()
         if ended == worker:
             break
+    leave.processes = 0
     _sweep()
     with contextlib.suppress(OSError):
-        os.write(status, b"%d\n" % code)
+        os.write(plan.status, b"%d\n" % code)
     os._exit(0)
 
 
-def _keep_only(status: int) -> None:
+def _keep_only(*kept: int) -> None:
     """Close the worker's descriptors here, or the supervisor would never see them end."""
     for fd in range(3, _MAX_DESCRIPTOR):
-        if fd != status:
+        if fd not in kept:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
@@ -95,16 +149,25 @@ def _pass_on(child: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
 
 
-def _become(command: list[str], libc: ctypes.CDLL | None, keeper: int) -> None:
+def _become(plan: _Plan, libc: ctypes.CDLL | None, keeper: int, channel: _socket.socket) -> None:
     """Turn this process into the worker, in a session of its own; it dies with its keeper."""
     for number in (*_HANDLED, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
     os.setsid()
+    asking = -1
     if libc is not None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != keeper:
             os._exit(0)
+        if plan.network and libc.unshare(_CLONE_NEWNET) == 0:
+            plan.around.append("network")
+            _raise_loopback()
+        asking = _ask_before_forking(libc)
+        if asking >= 0:
+            plan.around.append("process count")
+    _send(channel, asking)
+    command = [*plan.command, "--around", ",".join(plan.around)]
     try:
         os.execv(command[0], command)
     except OSError as problem:
@@ -116,7 +179,7 @@ def _sweep() -> None:
     """Kill children until there are none; orphans of the killed come to us and are killed too."""
     end = time.monotonic() + _SWEEP_SECONDS
     while time.monotonic() < end:
-        children = _children()
+        children = _children(os.getpid())
         for child in children:
             _kill(child, signal.SIGKILL)
         try:
@@ -127,17 +190,135 @@ def _sweep() -> None:
         time.sleep(0.002)
 
 
-def _children() -> list[int]:
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        return []
+def _children(pid: int) -> list[int]:
+    """Return the children of every thread of a process."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += [int(word) for word in file.read().split()]
+    return found
 
 
 def _kill(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
+
+
+# --- network namespace ----------------------------------------------------------------------------
+
+
+def _raise_loopback() -> None:
+    """Bring up `lo`, which a new network namespace has down; a tool may speak over it."""
+    with contextlib.suppress(OSError):
+        probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+        try:
+            asked = fcntl.ioctl(probe.fileno(), _SIOCGIFFLAGS, struct.pack("16sH14x", b"lo", 0))
+            flags = struct.unpack("16sH14x", asked)[1] | _IFF_UP
+            fcntl.ioctl(probe.fileno(), _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags))
+        finally:
+            probe.close()
+
+
+# --- leave to fork --------------------------------------------------------------------------------
+
+
+class _Leave:
+    """Answers the forks of the worker and of everything below it."""
+
+    def __init__(self, processes: int) -> None:
+        self.processes = processes
+
+    def answer(self, asking: int) -> None:
+        """Let forks pass while there are fewer processes than allowed; EAGAIN from then on.
+
+        asking  the filter's listener; a fork waits until it is answered
+        """
+        while True:
+            call = bytearray(_NOTIF_BYTES)
+            try:
+                fcntl.ioctl(asking, _NOTIF_RECV, call)
+            except OSError as problem:
+                if problem.errno in (errno.ENOENT, errno.EINTR):
+                    continue  # it was killed while it asked
+                os.close(asking)  # forks fail from now on, and do not wait
+                return
+            number = struct.unpack_from("=Q", call)[0]
+            room = self.processes and _descendants(self.processes) < self.processes
+            answer = (number, 0, 0, _GO_ON) if room else (number, 0, -errno.EAGAIN, 0)
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(asking, _NOTIF_SEND, struct.pack("=QqiI", *answer))
+
+
+def _descendants(enough: int) -> int:
+    """Return how many processes there are below this one; counting ends at `enough`."""
+    count, todo = 0, [os.getpid()]
+    while todo and count < enough:
+        below = _children(todo.pop())
+        count += len(below)
+        todo += below
+    return count
+
+
+def _ask_before_forking(libc: ctypes.CDLL) -> int:
+    """Make every fork from now on wait for leave; return the listener, -1 where there is none."""
+    known = _CALLS.get(platform.machine())
+    if known is None or libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        return -1
+    arch, seccomp, forks, clone = known
+    held = ctypes.create_string_buffer(fork_filter(arch, forks, clone))
+    rules = struct.pack("HxxxxxxP", (len(held) - 1) // 8, ctypes.addressof(held))
+    given: int = libc.syscall(seccomp, _SECCOMP_SET_MODE_FILTER, _SECCOMP_FLAGS, rules)
+    return given
+
+
+def fork_filter(arch: int, forks: tuple[int, ...], clone: int) -> bytes:
+    """Return the filter: new processes are asked for, threads and every other call pass.
+
+    Another ABI is refused, for its calls have other numbers.
+    """
+    steps = [
+        (0x20, None, None, 4),
+        (0x15, None, "no", arch),
+        (0x20, None, None, 0),
+        (0x35, "no", None, _X32_BIT),
+        *((0x15, "ask", None, number) for number in forks),
+        (0x15, "unknown", None, _CLONE3),
+        (0x15, None, "yes", clone),
+        (0x20, None, None, 16),
+        (0x45, "yes", "ask", _CLONE_THREAD),
+    ]
+    ends = {"yes": _ALLOW, "ask": _ASK, "unknown": _REFUSE | errno.ENOSYS,
+            "no": _REFUSE | errno.EPERM}  # fmt: skip
+    place = {name: len(steps) + number for number, name in enumerate(ends)}
+    code = [
+        struct.pack("HBBI", step, *(place[to] - at - 1 if to else 0 for to in (yes, no)), value)
+        for at, (step, yes, no, value) in enumerate(steps)
+    ]
+    return b"".join([*code, *(struct.pack("HBBI", 0x06, 0, 0, value) for value in ends.values())])
+
+
+def _send(channel: _socket.socket, fd: int) -> None:
+    """Send a descriptor, or word that there is none (-1)."""
+    rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", fd))] if fd >= 0 else []
+    with contextlib.suppress(OSError):
+        channel.sendmsg([b"f"], rights)
+    channel.close()
+    if fd >= 0:
+        os.close(fd)
+
+
+def _received(channel: _socket.socket) -> int:
+    """Return the descriptor that was sent, -1 for none."""
+    try:
+        _, rights, _, _ = channel.recvmsg(1, _socket.CMSG_LEN(4))
+    except OSError:
+        rights = []
+    channel.close()
+    for level, kind, data in rights:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS and len(data) >= 4:
+            return int(struct.unpack("i", data[:4])[0])
+    return -1
 
 
 # --- process namespace ----------------------------------------------------------------------------
@@ -183,7 +364,14 @@ def _own_proc(libc: ctypes.CDLL) -> bool:
     return bool(libc.mount(b"proc", b"/proc", b"proc", flags, None) == 0)
 
 
-def _guard_namespace(libc: ctypes.CDLL, command: list[str], status: int) -> None:
+def _own_shared_memory(libc: ctypes.CDLL) -> bool:
+    """Mount a /dev/shm that ends with the namespace, and that cannot fill the machine's memory."""
+    options = b"mode=1777,size=%d" % _SHM_BYTES
+    flags = _MS_NOSUID | _MS_NODEV
+    return bool(libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", flags, options) == 0)
+
+
+def _guard_namespace(libc: ctypes.CDLL, plan: _Plan) -> None:
     """Start the namespace's first process, and kill it when the supervisor says so or dies."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
     first = os.fork()
@@ -191,8 +379,10 @@ def _guard_namespace(libc: ctypes.CDLL, command: list[str], status: int) -> None
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if not _own_proc(libc):
             os._exit(1)
-        _tend(command, status, libc)
-    _keep_only(-1)
+        if _own_shared_memory(libc):
+            plan.around.append("own shared memory")
+        _tend(plan, libc)
+    _keep_only()
     _pass_on(first)
     while True:
         ended, _ = os.wait()

@@ -7,10 +7,11 @@ import contextlib
 import secrets
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from gate.errors import ProtocolError, WorkerError
+from gate.run import memcheck
 from gate.run.frames import ChannelClosed, DeadlinePassed, Frame
 from gate.run.process import Child, ChildSpec
 from gate.run.protocol import ErrorFact
@@ -88,16 +89,27 @@ class ProcessLink:
             WorkerError  it does not come up, or the link was closed
         """
         with self._use:
-            self._refuse_when_closed()
-            child = self._child = Child(self.spec)
             try:
-                info = self._greeting(child)
+                return self._start()
             except WorkerError:
-                self.discard()
                 self._refuse_when_closed()
-                raise
-            self._generation += 1
-            return info
+                if not (self.spec.namespace and self.settings.device == "cuda"):
+                    raise
+                # A driver may ask daemons outside for process ids; better a fence less, and told.
+                self.spec = replace(self.spec, namespace=False)
+                return self._start()
+
+    def _start(self) -> WorkerInfo:
+        self._refuse_when_closed()
+        child = self._child = Child(self.spec)
+        try:
+            info = self._greeting(child)
+        except WorkerError:
+            self.discard()
+            self._refuse_when_closed()
+            raise
+        self._generation += 1
+        return info
 
     def prepare(self) -> int:
         """Make sure that a process is up that can take a request; return its number.
@@ -123,19 +135,28 @@ class ProcessLink:
         threading.Thread(target=start, name="revive", daemon=True).start()
 
     def _greeting(self, child: Child) -> WorkerInfo:
-        deadline = time.monotonic() + self.settings.start_seconds
+        limit = self.settings.start_seconds
+        if self.spec.memcheck:
+            limit = max(limit, memcheck.START_SECONDS)
+        started = time.monotonic()
+        report = ""
         try:
-            frame = child.channel.receive(deadline=deadline, idle=child.watch, max_blobs=0)
-            if isinstance(frame.message, WorkerInfo):
-                child.take_output()
-                return frame.message
-            problem: Exception = ProtocolError(f"it greets with {type(frame.message).__name__}")
+            frame = child.channel.receive(deadline=started + limit, idle=child.watch, max_blobs=0)
+            report = child.report.new_text()
+            if not isinstance(frame.message, WorkerInfo):
+                raise ProtocolError(f"it greets with {type(frame.message).__name__}")
+            if self.spec.memcheck and memcheck.trouble(report):
+                raise ProtocolError("compute-sanitizer does not watch it")
+            child.take_output()
+            return frame.message
         except (ChannelClosed, DeadlinePassed, ProtocolError) as error:
             problem = error
+        seconds = time.monotonic() - started
         ended = child.end_fact()
-        said = child.take_output().strip()[-1500:]
+        said = "\n".join([child.take_output().strip(), report, child.report.new_text()])
         raise WorkerError(
-            f"a worker did not come up ({type(problem).__name__}; {ended.message})\n{said}\n"
+            f"a worker did not come up within {seconds:.0f} s "
+            f"({problem or type(problem).__name__}; {ended.message})\n{said.strip()[-3000:]}\n"
             "run `kernel-gate doctor` to see what this machine lacks"
         )
 
@@ -165,16 +186,20 @@ class ProcessLink:
                 lost = ErrorFact(type="protocol", message=problem.message, stage="device")
             if lost is not None:
                 child.kill()
-                output, report = child.take_output(), child.report.new_text()
+                output, report = child.take_output(), self._report(child)
                 self.discard()
                 self._refuse_when_closed()
                 self._revive()
                 return Answer(message=None, lost=lost, output=output, report=report)
-            output, report = child.take_output(), child.report.new_text()
-            if frame.retire:
+            output, report = child.take_output(), self._report(child)
+            if frame.retire or report:
                 self.discard()
                 self._revive()
             return Answer(message=frame.message, output=output, report=report)
+
+    def _report(self, child: Child) -> str:
+        """Return what the tool that it runs under, if any, wrote since the last time."""
+        return child.report.settled() if self.spec.memcheck else ""
 
     def _exchange(self, child: Child, message: Any, seconds: float) -> Frame:
         nonce = secrets.token_hex(16)

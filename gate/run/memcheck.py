@@ -3,6 +3,11 @@
 A worker that runs under it has no caching allocator and no guards around its tensors, so that an
 allocation ends where a tensor's storage ends, and every access beyond is reported with its line.
 
+The tool speaks to a library that it loads into the worker: over a socket of Unix with an abstract
+name, or over TCP on localhost, by version and platform. Either belongs to one network namespace, so
+the network fence stands around both and not between them. When the library does not answer in time
+the tool says so in its report and lets the worker run unchecked, which must not pass for checked.
+
 Source: "Compute Sanitizer User Manual", NVIDIA: memcheck reports of invalid accesses.
 """
 
@@ -12,6 +17,7 @@ import os
 import re
 import shutil
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -22,10 +28,17 @@ from gate.run.protocol import Fault, LaunchFact, Region
 TOOL = "compute-sanitizer"
 LOG = "memcheck.log"
 """Name of the report in the worker's private folder."""
+START_SECONDS = 300.0
+"""From process start to the greeting at most: importing torch and opening the device take several
+times as long under the tool."""
+SETTLE_SECONDS = 10.0
+"""For a report to be written down after a case, at most."""
+_QUIET_SECONDS = 0.25
 MAX_LOG = 2**22
 """Bytes of new report that are read after a case."""
 MAX_FAULTS = 64
-"""Faults of one case that are kept."""
+"""Faults of one case that are kept. The tool counts them over the life of a worker, so one that it
+had to report on is replaced."""
 ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_NO_HIP_MEMORY_CACHING": "1"}
 
 _ACCESS = re.compile(r"Invalid __(\w+)__ (read|write|atomic\w*) of size (\d+)")
@@ -49,7 +62,9 @@ def command(folder: str) -> tuple[str, ...]:
     return (
         require_tool(), "--tool", "memcheck", "--log-file", os.path.join(folder, LOG),
         "--destroy-on-device-error", "kernel", "--print-limit", str(MAX_FAULTS),
-        "--show-backtrace", "no",
+        "--show-backtrace", "no", "--report-api-errors", "no",
+        "--target-processes", "application-only",
+        "--launch-timeout", str(int(START_SECONDS)),
     )  # fmt: skip
 
 
@@ -72,6 +87,12 @@ def require_tool() -> str:
     return found
 
 
+def trouble(report: str) -> str:
+    """Return what the tool says against itself before the first case; empty when all is well."""
+    lines = (line.removeprefix("=========").strip() for line in report.splitlines())
+    return "\n".join(line for line in lines if line.startswith(("Error:", "Internal Sanitizer")))
+
+
 class LogReader:
     """Reads what was added to a report; the file is the worker's and may be anything."""
 
@@ -92,6 +113,19 @@ class LogReader:
             data = file.read(MAX_LOG)
             self._at += len(data)
         return data.decode("utf-8", "replace")
+
+    def settled(self) -> str:
+        """Return what was added since the last call once nothing more comes: the tool writes in a
+        process of its own, and may be behind the worker's answer."""
+        found = self.new_text()
+        end = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < end:
+            time.sleep(_QUIET_SECONDS)
+            more = self.new_text()
+            if not more:
+                break
+            found += more
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -210,7 +210,7 @@ class KernelWorker:
             memory_mib=self.settings.memory_mib,
             output_bytes=self.settings.output_bytes,
             stop_seconds=self.settings.stop_seconds,
-            namespace=self.settings.namespace and self.settings.device != "cuda",
+            namespace=self.settings.namespace,
             memcheck=self.settings.memcheck,
         )  # fmt: skip
         return ProcessLink(spec, self.settings)

@@ -38,6 +38,9 @@ OUTPUT_SHOWN = 4000
 """Characters of printed text that an observation carries."""
 MAX_PROCESSES = 128
 """Processes of one worker at most, threads not counted: more is a fork bomb."""
+_OVERSHOOT = 16
+"""Processes that the keeper lets a worker have beyond those, so that a bomb is seen and not only
+held back."""
 TAMPERED_EXIT = 86
 """Exit code of a worker that finds its own code changed: what it would say means nothing."""
 _TAMPERED_WORDS = "the code under test changed the worker's own code"
@@ -139,10 +142,10 @@ class Child:
         home = self._folder.name
         command = [
             sys.executable, "-P", "-S", "-E", _KEEPER, str(os.getpid()), str(status[1]),
-            str(int(self.spec.namespace)), *self._tool(home),
+            self._wanted(), str(MAX_PROCESSES + _OVERSHOOT), *self._tool(home),
             sys.executable, "-P", "-s", "-c", _BOOT, PACKAGE_PARENT,
             "--fd", f"{request[0]},{reply[1]}", "--supervisor", str(os.getpid()),
-            *self.spec.arguments,
+            *self.spec.arguments, *(("--tool",) if self.spec.memcheck else ()),
         ]  # fmt: skip
         env = {**self.spec.env, "HOME": home, "TMPDIR": home}
         try:
@@ -161,6 +164,10 @@ class Child:
                 os.close(fd)
         self.channel = Channel(reply[0], request[1])
         self._output_fd, self._status_fd = output[0], status[0]
+
+    def _wanted(self) -> str:
+        """The fences that the keeper is to raise."""
+        return "namespace," * self.spec.namespace + "network" * self.spec.memcheck
 
     def _tool(self, home: str) -> tuple[str, ...]:
         self.report = memcheck.LogReader(home)

@@ -29,8 +29,7 @@ class WorkerSettings:
     stop_seconds: float = 1.0
     """Between the gentle signal and the hard one."""
     namespace: bool = True
-    """Give workers a process namespace where the system allows it; never on `cuda`, whose drivers
-    talk of process ids to daemons outside."""
+    """Give workers a process namespace where the system, and a GPU's driver, allow it."""
     memcheck: bool = False
     """Run kernel workers under compute-sanitizer (`cuda` only): slow, names the line of an
     access out of bounds."""

@@ -40,7 +40,8 @@ def main(arguments: list[str]) -> None:
     read_fd, write_fd = (int(fd) for fd in options.fd.split(","))
     for fd in (read_fd, write_fd):
         os.set_inheritable(fd, False)
-    fences = raise_fences(options.supervisor)
+    around = frozenset(filter(None, options.around.split(",")))
+    fences = raise_fences(options.supervisor, around, under_tool=options.tool)
     warnings.simplefilter("ignore")
     info, answer = _kernel(options) if options.role == "kernel" else _reference()
     channel = Channel(read_fd, write_fd)
@@ -62,6 +63,8 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--role", choices=("kernel", "reference"), default="kernel")
     parser.add_argument("--device", choices=DEVICES, default="interpreter")
     parser.add_argument("--supervisor", type=int, default=0)
+    parser.add_argument("--around", default="", help="fences that the keeper has raised")
+    parser.add_argument("--tool", action="store_true", help="this runs under compute-sanitizer")
     parser.add_argument("--targets", default="")
     parser.add_argument("--reply-bytes", type=int, default=2**31)
     return parser.parse_args(arguments)
