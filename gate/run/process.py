@@ -137,7 +137,7 @@ class Child:
         theirs = (request[0], reply[1], status[1])
         for fd in ours:
             os.set_blocking(fd, False)
-        for fd in ours[:2]:
+        for fd in ours[:3]:
             _grow_pipe(fd)
         home = self._folder.name
         command = [

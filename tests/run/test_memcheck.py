@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.errors import DeviceError
+from gate.errors import DeviceError, WorkerError
 from gate.run import memcheck
 from gate.run.argwire import TensorWire
 from gate.run.pool import WorkerSettings, start_workers
@@ -122,6 +125,16 @@ def copy(x):
 """
 
 
+def run_request(root: Path, entry: str) -> RunRequest:
+    """Return a request of one small tensor."""
+    wire = TensorWire(
+        name="x", dtype="float32", shape=(3, 5), strides=(5, 1), offset=0, storage=15,
+        data=np.ones((3, 5), np.float32),
+    )  # fmt: skip
+    load = LoadRequest(root=str(root), pythonpath=(), entry=entry)
+    return RunRequest(load=load, args=(wire,), variables={}, returns=("y",))
+
+
 @pytest.mark.triton
 def test_a_worker_runs_under_the_tool_and_its_report_joins_the_observation(tmp_path, monkeypatch):
     tool = tmp_path / "bin" / "compute-sanitizer"
@@ -132,14 +145,85 @@ def test_a_worker_runs_under_the_tool_and_its_report_joins_the_observation(tmp_p
     monkeypatch.setenv("PATH", f"{tool.parent}{os.pathsep}{os.environ['PATH']}")
     worker = start_workers(WorkerSettings(memcheck=True), 1)[0]
     try:
-        wire = TensorWire(
-            name="x", dtype="float32", shape=(3, 5), strides=(5, 1), offset=0, storage=15,
-            data=np.ones((3, 5), np.float32),
-        )  # fmt: skip
-        load = LoadRequest(root=str(tmp_path), pythonpath=(), entry="copy_file.py::copy")
-        seen = worker.run(RunRequest(load=load, args=(wire,), variables={}, returns=("y",)))
+        seen = worker.run(run_request(tmp_path, "copy_file.py::copy"))
     finally:
         worker.close()
     assert seen.outcome is Outcome.RETURNED, seen
     (fault,) = seen.faults
     assert (fault.kind, fault.tensor, fault.line, fault.program) == ("oob_read", "x", 7, (1, 0, 0))
+
+
+# --- the tool's own sockets -----------------------------------------------------------------------
+
+TOOL_FOLDER = Path(__file__).parent / "tool"
+PROBE = """
+import os, socket
+
+def network(x):
+    assert os.path.exists(os.path.join(os.environ["HOME"], "attached")), "the tool is not attached"
+    for port in (PORT,):
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1.0):
+                raise AssertionError("the network can be reached")
+        except OSError:
+            continue
+    return x.clone()
+"""
+
+
+def stand_in(folder: Path, way: str) -> str:
+    """Put the stand-in for the tool into a folder for PATH, and return that."""
+    place = folder / "bin"
+    place.mkdir()
+    shutil.copytree(TOOL_FOLDER / "library", place / "library")
+    program = (TOOL_FOLDER / "compute-sanitizer.py").read_text(encoding="utf-8")
+    tool = place / "compute-sanitizer"
+    tool.write_text(f"#!{sys.executable}\n{program}", encoding="utf-8")
+    tool.chmod(0o755)
+    (place / "way").write_text(way)
+    return str(place)
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize("namespace", [True, False], ids=["namespace", "bare"])
+@pytest.mark.parametrize("way", ["uds", "tcp"])
+def test_the_tool_reaches_its_library_and_the_network_stays_out_of_reach(
+    way, namespace, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PATH", f"{stand_in(tmp_path, way)}{os.pathsep}{os.environ['PATH']}")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        (tmp_path / "probe.py").write_text(PROBE.replace("PORT", port))
+        worker = start_workers(WorkerSettings(memcheck=True, namespace=namespace), 1)[0]
+        try:
+            fences = dict(worker.info.fences)
+            seen = worker.run(run_request(tmp_path, "probe.py::network"))
+        finally:
+            worker.close()
+    fenced = fences["network"]
+    if not fenced:
+        assert way == "tcp", fences  # else a filter does, where no namespace is allowed
+        pytest.skip("this system allows no network fence around a tool that speaks TCP")
+    assert seen.outcome is Outcome.RETURNED, (seen, fences)
+
+
+DEAF = """#!/bin/sh
+echo "========= COMPUTE-SANITIZER" > "$4"
+echo "========= Error: No attachable process found. compute-sanitizer timed-out." >> "$4"
+while [ "$1" != "{python}" ]; do shift; done
+exec "$@"
+"""
+
+
+@pytest.mark.triton
+def test_a_worker_that_the_tool_does_not_watch_is_refused_with_the_tools_words(
+    tmp_path, monkeypatch
+):
+    tool = tmp_path / "bin" / "compute-sanitizer"
+    tool.parent.mkdir()
+    tool.write_text(DEAF.format(python=sys.executable))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(WorkerError, match="No attachable process found") as caught:
+        start_workers(WorkerSettings(memcheck=True), 1)
+    assert "compute-sanitizer does not watch it" in caught.value.message
