@@ -39,7 +39,7 @@ def diagnose_finding(
 ) -> Diagnosis:
     """Return what separates the cases that fail like `failure` from those that pass.
 
-    records   cases of the plan; those that failed otherwise are left out
+    records   cases of the plan
     smallest  the finding's smallest case, as it was run last
     tiles     tile sizes of source, schema and launches
     """
@@ -57,8 +57,8 @@ def investigate(
     smallest: CaseRecord,
     tiles: tuple[int, ...],
 ) -> list[JudgedCase]:
-    """Return the cases that fail like `failure` and those that pass, with a few more that were run
-    because their outcome tells rival conditions apart."""
+    """Return the cases that fail like `failure`, that pass and that fail otherwise, with a few more
+    that were run because their outcome tells rival conditions apart."""
     judged = _judged([*records, smallest], failure.fingerprint)
     if failure.kind in _COSTLY:
         return judged
@@ -82,12 +82,14 @@ def explain(
 
 
 def _judged(records: Sequence[CaseRecord], fingerprint: str) -> list[JudgedCase]:
-    """Keep cases that failed like this, and cases that passed; each text once."""
+    """Keep cases that failed, like this or otherwise, and cases that passed; each text once."""
     held: dict[str, JudgedCase] = {}
     for record in records:
         failed = record.fails_like(fingerprint)
-        if failed or record.judgement.status is CaseStatus.PASS:
-            held[record.text] = JudgedCase(case=record.case, failed=failed)
+        status = record.judgement.status
+        if failed or status in (CaseStatus.PASS, CaseStatus.FAIL):
+            otherwise = not failed and status is CaseStatus.FAIL
+            held[record.text] = JudgedCase(case=record.case, failed=failed, otherwise=otherwise)
     return list(held.values())
 
 

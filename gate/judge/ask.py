@@ -58,6 +58,8 @@ def ask(
 
     Empty when the cases at hand leave one condition, or when nothing legal would tell.
     """
+    tried = [entry.case for entry in judged]
+    judged = [entry for entry in judged if not entry.otherwise]
     failing = [entry.case for entry in judged if entry.failed]
     if not failing or count < 1:
         return ()
@@ -70,7 +72,7 @@ def ask(
     if not by_value:
         open_ones = [condition for condition in open_ones if not condition.of_values]
     candidates = _candidates(schema, failing, passing, tiles)
-    options = _legal(schema, candidates, cases, values=by_value)
+    options = _legal(schema, candidates, tried, values=by_value)
     if not open_ones:
         anchor = min(failing, key=_size)
         return tuple(_in_turn([case for case, _ in options], anchor)[:count])

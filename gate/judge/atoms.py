@@ -24,6 +24,8 @@ POWERS = tuple(2**k for k in range(1, 12))
 """Tile sizes that are tried beside the known ones."""
 ORDINARY = frozenset({"normal", "uniform", "mixed"})
 """Fills whose values are like any others: no bug needs them."""
+TELLING_DIGITS = 3
+"""Digits of a bound on values, at most: what only a longer number parts, chance parted."""
 SIGN_COST = 1.75
 """What it costs to say that some value is negative, or positive: a sign is not a chance bound."""
 FILL_COST = 2.5
@@ -194,7 +196,8 @@ def _traits(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:
     for name in dict.fromkeys(name for case in cases for name in case.extremes):
         values = [case.extremes.get(name) for case in cases]
         for made in _numeric(name, values, failed):
-            if made.kind in ("above", "below"):
+            short = float(f"{made.value:.{TELLING_DIGITS}g}") == made.value
+            if made.kind in ("above", "below") and short:
                 yield _bound(replace(made, cost=made.cost + 0.7))
         if any(value is not None and value < 0 for value in values):
             yield _bound(make_atom(f"{name} < 0", SIGN_COST, name, "trait"))

@@ -19,6 +19,8 @@ EXCLUDED_LEAST = 2
 """Passing cases that `M != 2`, or a trait, must exclude beside another atom."""
 LIKELY = 0.5
 """Share of the cases under a condition that must fail for it to be worth saying."""
+PAIR_LIKELY = 0.8
+"""The same for two atoms at once, of which there are so many that some two fit any noise."""
 LIFT = 1.5
 """How much likelier than over all cases a failure must be under it."""
 
@@ -127,7 +129,8 @@ def necessary_conditions(table: Table, failed: Mask) -> list[tuple[Condition, in
     ranked = []
     for condition, column in options:
         share = float(failed.sum()) / float(column.sum())
-        if share >= LIKELY and share >= LIFT * base:
+        least = LIKELY if len(condition.atoms) == 1 else PAIR_LIKELY
+        if share >= least and share >= LIFT * base:
             ranked.append((share - 0.12 * condition.cost, condition, column))
     ranked.sort(key=lambda entry: -entry[0])
     return [(c, int(failed.sum()), int(column.sum())) for _, c, column in ranked]

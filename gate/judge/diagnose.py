@@ -62,7 +62,7 @@ def diagnose(
 ) -> Explanation:
     """Explain a finding from all cases that were judged.
 
-    judged   cases that failed like the finding, and cases that passed
+    judged   cases that failed like the finding, cases that passed, and cases that failed otherwise
     failure  the finding's failure, on its smallest case
     tiles    tile sizes of the kernel, from source, schema and launches
 
@@ -84,11 +84,14 @@ def diagnose(
 def _condition(
     schema: OpSchema, judged: Sequence[JudgedCase], tiles: Sequence[int]
 ) -> tuple[str, bool, Condition | None]:
+    others = [entry.case for entry in judged if entry.otherwise]
+    judged = [entry for entry in judged if not entry.otherwise]
     failed = np.asarray([entry.failed for entry in judged], dtype=bool)
     count, total = int(failed.sum()), len(failed)
     if count == total:
         return ("fails on every case" if total > 1 else ""), total > 1, None
-    found = separations(factors_of(schema, [entry.case for entry in judged]), failed, tiles)
+    held = factors_of(schema, [entry.case for entry in judged])
+    found = separations(held, failed, tiles, factors_of(schema, others))
     if _nearly_all(found, count, total):
         return f"fails on nearly every case ({count} of {total})", False, None
     if count < FEW_FAILING and not (found and _is_plain(found[0])):

@@ -42,13 +42,16 @@ class Factors:
 class JudgedCase:
     """A case and whether it failed with the finding's fingerprint.
 
-    Cases that were refused, undecided, or failed otherwise have no place here.
+    Cases that were refused or undecided have no place here.
     """
 
     case: Case
     """The case."""
     failed: bool
     """Whether it failed like the finding."""
+    otherwise: bool = False
+    """Whether it failed in another way alone: it did not pass, yet what is said of the finding had
+    better not hold on it."""
 
 
 def factors_of(schema: OpSchema, cases: Sequence[Case], *, values: bool = True) -> list[Factors]:

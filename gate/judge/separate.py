@@ -14,7 +14,7 @@ it, the size is the condition, and the bound tells where its values hide it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,6 +57,9 @@ ALWAYS_COST = 1.1
 """What it costs to say that a bug shows on every case, beside what hides it."""
 ALWAYS_LEAST = 8
 """Cases with ordinary values that must all fail for that."""
+OTHERWISE_COST, OTHERWISE_MOST = 0.1, 0.6
+"""What each case costs that satisfies a condition and failed in another way alone, and all of them:
+one failure may hide another, but seldom everywhere."""
 PARTED_SHARE = 0.6
 """Share of the cases under the first part of a condition that must fail for its other part, a bound
 on values, to tell what hides the bug rather than what the bug is."""
@@ -111,8 +114,15 @@ class Separation:
         return f"{words}; hidden by the values of {', '.join(fills)}{more}"
 
 
-def separations(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> list[Separation]:
+def separations(
+    cases: Sequence[Factors],
+    failed: Mask,
+    tiles: Sequence[int],
+    otherwise: Sequence[Factors] = (),
+) -> list[Separation]:
     """Return conditions that separate, likeliest first; exact ones before others.
+
+    otherwise  cases that failed in another way alone: rather not under the condition
 
     Empty when all cases fail or none does, or nothing separates them.
     """
@@ -120,7 +130,15 @@ def separations(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) ->
     if count == 0 or count == len(cases):
         return []
     found = _separations(cases, failed, make_table(cases, failed, tiles))
+    if otherwise and found and found[0].exact:
+        found = sorted(found, key=lambda s: s.cost + _overlap(s, otherwise))
     return [_parted(separation, cases, failed) for separation in found[:1]] + found[1:]
+
+
+def _overlap(separation: Separation, otherwise: Sequence[Factors]) -> float:
+    """Return what it costs a condition to hold where something else went wrong instead."""
+    count = sum(separation.condition.holds(case) for case in otherwise)
+    return min(OTHERWISE_MOST, OTHERWISE_COST * count)
 
 
 def _parted(separation: Separation, cases: Sequence[Factors], failed: Mask) -> Separation:
@@ -168,6 +186,7 @@ def _separations(cases: Sequence[Factors], failed: Mask, table: Table) -> list[S
     if (strict != telling).any():
         more = _exact(cases, failed, table, strict)
         found += [replace(s, assumed=s.assumed + STRICT_COST) for s in more]
+        found += _strictly_excepting(failed, table, telling, strict)
     found += _ordinary(cases, failed, table) + _excepting(failed, table, telling)
     if found and len(cases) >= ENOUGH:
         return _unique(sorted(found, key=lambda s: s.cost))
@@ -217,6 +236,21 @@ def _excepting(failed: Mask, table: Table, telling: Mask) -> list[Separation]:
             if separation.share >= EXCEPTING_SHARE and passing - strays > 2 * strays:
                 found.append(separation)
     return found
+
+
+def _strictly_excepting(
+    failed: Mask, table: Table, telling: Mask, strict: Mask
+) -> Iterator[Separation]:
+    """Yield the same among the cases with the fills that failing cases have most often: the values
+    of others may hide the bug, which costs as much as it does for an exact condition."""
+    columns = {atom.text: column for atom, column in table}
+    for separation in _excepting(failed, table, strict):
+        column = columns[str(separation.condition)]
+        against = int((column & telling & ~strict & ~failed).sum())
+        yield replace(
+            separation, seen=int(column.sum()),
+            assumed=separation.assumed + STRICT_COST + HIDING_COST + AGAINST_COST * against,
+        )  # fmt: skip
 
 
 def _unique(found: list[Separation]) -> list[Separation]:

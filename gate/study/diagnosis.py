@@ -345,7 +345,12 @@ def _plain(row: DiagnosisRow) -> dict[str, Any]:
                 "kind": f.failure.kind.value, "key": f.failure.key, "condition": f.condition,
                 "cause": f.cause, "tiles": list(f.tiles),
                 "failing": [format_case(entry.case) for entry in f.judged if entry.failed],
-                "passing": [format_case(entry.case) for entry in f.judged if not entry.failed],
+                "passing": [
+                    format_case(entry.case)
+                    for entry in f.judged
+                    if not entry.failed and not entry.otherwise
+                ],
+                "otherwise": [format_case(entry.case) for entry in f.judged if entry.otherwise],
             }
             for f in row.findings
         ],
