@@ -121,10 +121,12 @@ class _Hunt:
         """Return `judged` with cases that tell rival conditions apart."""
         while self.left > 0 and time.monotonic() < self.end:
             with self.crew.clock.phase(EXPLAIN):
-                wanted = ask(self.task.schema, judged, tiles=tiles, count=min(ROUND, self.left))
-            cheap = [case for case in wanted if affordable(self.smallest, case)]
+                wanted = ask(
+                    self.task.schema, judged, tiles=tiles, count=min(ROUND, self.left),
+                    fits=lambda case: affordable(self.smallest, case),
+                )  # fmt: skip
             before = len(judged)
-            judged = self.run(judged, cheap)
+            judged = self.run(judged, wanted)
             if len(judged) == before:
                 break
         return judged

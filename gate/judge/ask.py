@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,16 +49,23 @@ Answers = npt.NDArray[np.bool_]
 
 
 def ask(
-    schema: OpSchema, judged: Sequence[JudgedCase], *, tiles: Sequence[int] = (), count: int = 6
+    schema: OpSchema,
+    judged: Sequence[JudgedCase],
+    *,
+    tiles: Sequence[int] = (),
+    count: int = 6,
+    fits: Callable[[Case], bool] = lambda case: True,
 ) -> tuple[Case, ...]:
     """Return up to `count` cases whose outcome would tell rival conditions apart.
 
     judged  cases that were run, those of the finding failed
     tiles   tile sizes of the kernel
+    fits    whether a case is small enough to be run
 
     Empty when the cases at hand leave one condition, or when nothing legal would tell.
     """
     tried = [entry.case for entry in judged]
+    otherwise = factors_of(schema, [entry.case for entry in judged if entry.otherwise])
     judged = [entry for entry in judged if not entry.otherwise]
     failing = [entry.case for entry in judged if entry.failed]
     if not failing or count < 1:
@@ -67,11 +74,11 @@ def ask(
     held = factors_of(schema, cases)
     failed = np.asarray([entry.failed for entry in judged])
     passing = [entry.case for entry in judged if not entry.failed]
-    open_ones = _likely(rivals(held, failed, tiles)) if passing else []
+    open_ones = _likely(rivals(held, failed, tiles, otherwise)) if passing else []
     by_value = bool(open_ones) and open_ones[0].of_values
     if not by_value:
         open_ones = [condition for condition in open_ones if not condition.of_values]
-    candidates = _candidates(schema, failing, passing, tiles)
+    candidates = filter(fits, _candidates(schema, failing, passing, tiles))
     options = _legal(schema, candidates, tried, values=by_value)
     if not open_ones:
         anchor = min(failing, key=_size)
@@ -157,14 +164,18 @@ def _candidates(
 
 
 def _anchors(cases: list[Case]) -> list[Case]:
-    """Return the simplest case, the simplest with values out of the ordinary, and the largest that
-    is still small: at the edge of everything, no step along one factor crosses another's."""
+    """Return the simplest case, the same with values out of the ordinary, and the largest that is
+    still small: at the edge of everything, no step along one factor crosses another's."""
     if not cases:
         return []
+    simplest = min(cases, key=_size)
     small = [case for case in cases if _size(case)[1] <= ANCHOR_ELEMENTS]
     odd = [case for case in small if not _ordinary(case)]
-    held = [min(cases, key=_size), *([min(odd, key=_size)] if odd else [])]
-    held += [max(small, key=lambda case: _size(case)[1])] if small else []
+    held = [simplest]
+    if odd:
+        held.append(replace(simplest, args=min(odd, key=_size).args))
+    if small:
+        held.append(max(small, key=lambda case: _size(case)[1]))
     return list({format_case(case): case for case in held}.values())
 
 

@@ -116,6 +116,14 @@ def _tiles(name: str, tiles: Sequence[int]) -> Iterator[Atom]:
         yield make_atom(f"{name} % {tile} == 0", cost + 0.9, name, "not tile", tile)
 
 
+def untried_tiles(cases: Sequence[Factors], tiles: Sequence[int]) -> list[Atom]:
+    """Return `H % 128 != 0` for every known tile and dim of which no case is whole: no case speaks
+    against it, and none for it."""
+    names = dict.fromkeys(name for case in cases for name in case.dims)
+    made = [atom for n in names for atom in _tiles(n, tiles) if atom.kind == "tile"]
+    return [a for a in made if a.value in tiles and all(a.holds(case) for case in cases)]
+
+
 def _numeric(name: str, values: Sequence[float | None], failed: Mask) -> Iterator[Atom]:
     """Yield equalities with failing values, and bounds where failing and passing values part."""
     seen = [(v, bool(bad)) for v, bad in zip(values, failed, strict=True) if v is not None]

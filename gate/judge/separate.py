@@ -28,6 +28,7 @@ from gate.judge.atoms import (
     make_atom,
     make_table,
     narrowed,
+    untried_tiles,
 )
 from gate.judge.conditions import (
     Condition,
@@ -160,19 +161,33 @@ def _parted(separation: Separation, cases: Sequence[Factors], failed: Mask) -> S
     )  # fmt: skip
 
 
-def rivals(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> list[Condition]:
+def rivals(
+    cases: Sequence[Factors],
+    failed: Mask,
+    tiles: Sequence[int],
+    otherwise: Sequence[Factors] = (),
+) -> list[Condition]:
     """Return every condition that the cases at hand leave open, likeliest first, with the
-    likeliest one's narrower and wider kin."""
+    likeliest one's narrower and wider kin.
+
+    otherwise  cases that failed in another way alone: what holds on more of them is out
+    """
     if failed.all() or not failed.any():
         return []
     table = make_table(cases, failed, tiles)
     found = _separations(cases, failed, table)
+    overlaps = [_overlap(separation, otherwise) for separation in found]
+    least = min(overlaps, default=0.0) + OTHERWISE_COST
+    found = [s for s, overlap in zip(found, overlaps, strict=True) if overlap <= least]
     if not found or found[0].share < EXCEPTING_SHARE:
         return []
     best = found[0].condition
     holds = np.asarray([best.holds(case) for case in cases], dtype=bool)
     rows = failed | ~holds
-    kin = wider_and_narrower(best, narrowed(table, rows), failed[rows])
+    untried = [
+        (atom, np.ones(len(cases), dtype=bool)[rows]) for atom in untried_tiles(cases, tiles)
+    ]
+    kin = wider_and_narrower(best, [*untried, *narrowed(table, rows)], failed[rows])
     return [s.condition for s in found] + kin
 
 
