@@ -272,3 +272,9 @@ def far_rows_wide(x, y, stride, N: tl.constexpr, BLOCK: tl.constexpr):
     v = tl.load(x + row * stride + i, mask=i < N, other=0.0)
     tl.store(x + row * stride + i, v, mask=i < N)
     tl.store(y + row * N + i, v, mask=i < N)
+
+
+@triton.jit
+def volatile_cached(x, y, BLOCK: tl.constexpr):  # mark: volatile_cached
+    i = tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, cache_modifier=".cg", volatile=True))

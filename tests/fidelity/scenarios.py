@@ -14,9 +14,10 @@ from pathlib import Path
 
 import scenarios_accepted
 import scenarios_faults
+import scenarios_field
 from harness import SCENARIOS
 
-ROOMS = (scenarios_faults, scenarios_accepted)
+ROOMS = (scenarios_faults, scenarios_accepted, scenarios_field)
 """Importing them registers their scenarios."""
 
 

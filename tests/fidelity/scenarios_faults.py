@@ -285,3 +285,8 @@ def copy_compiles() -> dict[str, Any]:
 @scenario
 def to_on_int_of_one_does_not_compile() -> dict[str, Any]:
     return call(p.to_on_int, (1,), pair(8), 1, BLOCK=8, checks=frozenset({"compile"}))
+
+
+@scenario
+def volatile_cached_does_not_assemble() -> dict[str, Any]:
+    return call(p.volatile_cached, (1,), pair(8), BLOCK=8, checks=frozenset({"compile"}))

@@ -130,6 +130,14 @@ def test_a_specialisation_that_does_not_compile_is_a_compile_fault(seen: dict[st
     assert (fault["kind"], fault["line"]) == ("compile", marked("to_on_int"))
 
 
+def test_what_the_assembler_refuses_is_told_in_its_words(seen: dict[str, Any]) -> None:
+    fault = seen["volatile_cached_does_not_assemble"]["faults"][0]
+    assert fault["kind"] == "compile"
+    assert fault["message"].endswith(
+        "the assembler refuses it: Modifier '.volatile' cannot be combined with modifier '.cg'"
+    )
+
+
 def test_what_cannot_be_compiled_apart_is_noted_and_no_fault(seen: dict[str, Any]) -> None:
     report = seen["kernel_without_a_name_is_not_compiled"]
     assert report["faults"] == []

@@ -201,6 +201,10 @@ def _line(kernel: Any, error: BaseException) -> int:
     return int(first) + int(node.lineno) - 1
 
 
+_ASSEMBLER = re.compile(r"^ptxas.*?(?:error|fatal)\s*:\s*(.+)$", re.MULTILINE)
+"""What ptxas says first; its line and file are those of a temporary text."""
+
+
 def _message(error: BaseException, noise: str) -> str:
     """Return the innermost reason of a compile error in one line."""
     inner: BaseException = error
@@ -211,6 +215,9 @@ def _message(error: BaseException, noise: str) -> str:
     hints = [line.split("error: ", 1)[1] for line in noise.splitlines() if "error: " in line]
     if hints and (not text or "failed" in text.lower()):
         text = f"{text}: {hints[0]}" if text else hints[0]
+    refused = _ASSEMBLER.search(text)
+    if refused is not None:
+        return f"the assembler refuses it: {refused[1].strip()}"[:600]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     useful = [line for line in lines if not line.startswith(("at ", "^"))] or lines
     if not useful:

@@ -156,7 +156,8 @@ def _reduced(x: float) -> tuple[int, float]:
     """Return the nearest multiple of pi/2 to a large x, mod 4, and what is left, as float32."""
     if not math.isfinite(x):
         return 0, math.nan
-    whole = int(abs(x)) * _TWO_OVER_PI
+    top, bottom = abs(x).as_integer_ratio()
+    whole = top * _TWO_OVER_PI // bottom
     turns = ((whole >> 255) + 1) >> 1
     left = float(whole - (turns << 256)) * 2.0**-256 * (math.pi / 2)
     left = float(np.float32(left))

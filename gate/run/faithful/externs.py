@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gate.dtypes import Array
-from gate.run.faithful import devicelib, maths, units
+from gate.run.faithful import devicelib, directed, maths, units
 from gate.run.faithful.fma import fused
 from gate.run.faithful.formats import SIGNED, UNSIGNED, float_to_int
 from gate.run.faithful.unsupported import Unsupported
@@ -174,12 +174,28 @@ def _high(kind: Any) -> Function:
     return high
 
 
+def _byte_perm(a: Array, b: Array, chosen: Array) -> Array:
+    """Return four of the eight bytes of (a, b), each chosen by a nibble."""
+    both = a.view(np.uint32).astype(np.uint64) | (b.view(np.uint32).astype(np.uint64) << 32)
+    made = np.zeros_like(both)
+    for place in range(4):
+        at = (chosen.view(np.uint32).astype(np.uint64) >> np.uint64(4 * place)) & np.uint64(7)
+        made |= ((both >> (8 * at)) & np.uint64(0xFF)) << np.uint64(8 * place)
+    return made.astype(np.uint32).view(np.int32)
+
+
 _INTEGERS: dict[str, Function] = {
     "popc": _popcount, "popcll": _popcount, "clz": _leading_zeros, "clzll": _leading_zeros,
     "ffs": _first_set, "ffsll": _first_set, "brev": _reversed_bits, "brevll": _reversed_bits,
     "mulhi": _high(SIGNED[4]), "mul64hi": _high(SIGNED[8]), "umulhi": _high(UNSIGNED[4]),
     "umul64hi": _high(UNSIGNED[8]), "mul24": np.multiply, "umul24": np.multiply,
     "sad": lambda a, b, c: np.abs(a.astype(np.int64) - b) .astype(a.dtype) + c,
+    "usad": lambda a, b, c: (np.maximum(a, b) - np.minimum(a, b)) + c,
+    "byte_perm": _byte_perm, "double2hiint": lambda x: (x.view(np.int64) >> 32).astype(np.int32),
+    "double2loint": lambda x: x.view(np.int64).astype(np.int32),
+    "hiloint2double": lambda high, low: (
+        (high.astype(np.int64) << 32) | low.view(np.uint32).astype(np.int64)
+    ).view(np.float64),
     "hadd": lambda a, b: ((a.astype(np.int64) + b) >> 1).astype(a.dtype),
     "uhadd": lambda a, b: ((a.astype(np.int64) + b) >> 1).astype(a.dtype),
     "rhadd": lambda a, b: ((a.astype(np.int64) + b + 1) >> 1).astype(a.dtype),
@@ -228,14 +244,14 @@ def function(symbol: str) -> Function:
     if name in ("llrint", "llrintf", "llround", "llroundf"):
         way = np.rint if "rint" in name else _round_away
         return lambda x: float_to_int(way(x.astype(np.float64)), "int64")
-    base = name.removesuffix("f") if name not in _PLAIN else name
+    base = name if name in _PLAIN or name in _BY_C else name.removesuffix("f")
     if base in _PLAIN:
         return _64(_PLAIN[base])
     if base in _EXACT:
         return _EXACT[base]
     if base in _BY_C:
         return _BY_C[base]
-    found = _conversion(name)
+    found = directed.function(name) or _conversion(name)
     if found is None:
         raise Unsupported(f"the device function `{symbol}` is not emulated in the interpreter")
     return found
