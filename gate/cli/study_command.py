@@ -88,9 +88,10 @@ def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]
         allow_abbrev=False,
     )  # fmt: skip
     _add_common(parser)
+    parser.add_argument("--seed", type=seed_number, default=0, metavar="S", help="default: 0")
     parser.add_argument(
         "--seeds", type=positive, default=STUDY_SEEDS, metavar="N",
-        help=f"seeds 0 to N-1 (default: {STUDY_SEEDS})",
+        help=f"seeds S .. S+N-1 (default: {STUDY_SEEDS})",
     )  # fmt: skip
     parser.add_argument(
         "--cases", type=positive, default=STUDY_CASES, metavar="N",
@@ -250,7 +251,7 @@ def strategies_command(options: argparse.Namespace) -> int:
 
 
 def _run_strategies(options: argparse.Namespace) -> StrategyStudy:
-    settings = RunSettings(device=options.device, jobs=options.jobs)
+    settings = RunSettings(device=options.device, seed=options.seed, jobs=options.jobs)
     with console_listener(sys.stderr) as listener:
         return run_strategies(
             options.corpus, settings, seeds=options.seeds, cases=options.cases,

@@ -37,7 +37,7 @@ class StrategyRow:
     kernels: int
     """Buggy kernels that were found with every seed."""
     failing: float
-    """Share of cases that fail on buggy kernels, over complete trials."""
+    """Share of cases that fail on buggy kernels, over trials with seed 0, whose every case runs."""
     false_alarms: int
     """Cases that fail on controls."""
     alarmed: int
@@ -67,7 +67,7 @@ class StrategyStudy:
     cases: int
     """Cases an op."""
     seeds: int
-    """Seeds 0 .. seeds - 1."""
+    """Seeds 0 .. seeds - 1; a part of a study may lack the first of them."""
     trials: tuple[Trial, ...]
     """Every trial."""
     rows: tuple[StrategyRow, ...]
@@ -88,7 +88,7 @@ def run_strategies(
     listener: Listener = silent,
     control_seeds: int = STUDY_SEEDS,
 ) -> StrategyStudy:
-    """Run every strategy on every kernel of a corpus with seeds 0 .. seeds - 1.
+    """Run every strategy on every kernel of a corpus with `seeds` seeds from the settings' on.
 
     control_seeds  seeds for controls at most: every case of theirs is run
 
@@ -126,7 +126,7 @@ def run_strategies(
     trials = tuple(trial for found in outcome.results for trial in found)
     return StrategyStudy(
         device=settings.device, device_name=outcome.info.device_name,
-        versions=outcome.info.versions, cases=cases, seeds=seeds, trials=trials,
+        versions=outcome.info.versions, cases=cases, seeds=settings.seed + seeds, trials=trials,
         rows=tuple(summarise(trials, strategies)), interrupted=outcome.interrupted,
     )  # fmt: skip
 
@@ -144,7 +144,8 @@ class _Turn:
 
 def _take_turn(crew: Crew, turn: _Turn, listener: Listener) -> list[Trial]:
     bench = Bench(crew=crew, settings=turn.settings, kernel=turn.kernel, task=turn.task)
-    found = [bench.trial(turn.strategy, seed) for seed in range(turn.seeds)]
+    first = turn.settings.seed
+    found = [bench.trial(turn.strategy, seed) for seed in range(first, first + turn.seeds)]
     listener(Event(kind="note", op=turn.kernel.op, text=_progress(found)))
     return found
 
@@ -162,7 +163,7 @@ def summarise(trials: Sequence[Trial], strategies: Sequence[str]) -> list[Strate
 def _row(strategy: str, trials: Sequence[Trial]) -> StrategyRow:
     buggy = [t for t in trials if t.role == Role.BUGGY.value]
     controls = [t for t in trials if t.role == Role.CONTROL.value]
-    complete = [t for t in buggy if t.complete and t.cases]
+    whole = [t for t in buggy if t.seed == 0 and t.complete and t.cases]
     missed = {t.kernel for t in buggy if not t.first}
     firsts = [float(t.first) if t.first else NEVER for t in buggy]
     seconds = [t.seconds for t in buggy if t.first]
@@ -170,7 +171,7 @@ def _row(strategy: str, trials: Sequence[Trial]) -> StrategyRow:
         strategy=strategy,
         found=_share(sum(t.first > 0 for t in buggy), len(buggy)),
         kernels=len({t.kernel for t in buggy} - missed),
-        failing=_share(sum(t.failed for t in complete), sum(t.cases for t in complete)),
+        failing=_share(sum(t.failed for t in whole), sum(t.cases for t in whole)),
         false_alarms=sum(t.failed for t in controls),
         alarmed=len({t.kernel for t in controls if t.failed}),
         controls=len({t.kernel for t in controls}),
@@ -281,15 +282,14 @@ def strategy_table(study: StrategyStudy) -> str:
 
 def _fewer_seeds(study: StrategyStudy) -> str:
     """Say which strategies and roles had fewer seeds than the study."""
-    most: dict[tuple[str, str], int] = {}
+    ran: dict[tuple[str, str], set[int]] = {}
     for trial in study.trials:
-        key = (trial.strategy, trial.role)
-        most[key] = max(most.get(key, 0), trial.seed + 1)
+        ran.setdefault((trial.strategy, trial.role), set()).add(trial.seed)
     by_count: dict[int, list[str]] = {}
-    for (strategy, role), count in most.items():
-        if count < study.seeds:
+    for (strategy, role), seeds in ran.items():
+        if len(seeds) < study.seeds:
             words = f"{strategy} on controls" if role == Role.CONTROL.value else strategy
-            by_count.setdefault(count, []).append(words)
+            by_count.setdefault(len(seeds), []).append(words)
     parts = [f"{count} for {', '.join(names)}" for count, names in sorted(by_count.items())]
     return f" ({'; '.join(parts)})" if parts else ""
 

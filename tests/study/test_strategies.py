@@ -227,3 +227,20 @@ def test_ours_finds_offsets_and_grids_that_only_large_tensors_show() -> None:
     (row,) = made.rows
     assert (row.kernels, row.found, row.false_alarms) == (2, 1.0, 0)
     assert all(trial.cases == 20 for trial in made.trials)
+
+
+@pytest.mark.triton
+def test_parts_by_seed_put_together_are_the_whole(tmp_path: Path) -> None:
+    files = []
+    for seed, seeds in ((0, 2), (0, 1), (1, 1)):
+        made = run_strategies(
+            CORPUS, RunSettings(device="interpreter", jobs=1, seed=seed), seeds=seeds, cases=4,
+            strategies=("uniform",), only=("leaky_relu_buggy",),
+        )  # fmt: skip
+        files.append(tmp_path / f"{len(files)}.json")
+        write_study(made, files[-1])
+    whole, joined = read_studies(files[:1]), read_studies(files[1:])
+    assert joined.seeds == whole.seeds == 2
+    timeless = [[replace(t, seconds=0.0) for t in study.trials] for study in (whole, joined)]
+    assert timeless[0] == timeless[1]
+    assert "2 seeds, interpreter" in strategy_table(joined)
