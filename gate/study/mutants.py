@@ -27,6 +27,7 @@ from gate.study.fates import REASONS, MutantRow, MutantStudy, read_reasons, sett
 from gate.study.mutanttable import counts, read_mutants
 from gate.study.narrow import offsets_fit
 from gate.study.operators import OPERATORS, SWAPPED, Mutant, mutants_of
+from gate.study.reached import is_reached
 from gate.study.samplers import sample, seen_tiles
 
 BATCH = 32
@@ -196,6 +197,8 @@ class _Trial:
     """Cases that the control passes."""
     specialisations: tuple[str, ...]
     """What they launch."""
+    launched: frozenset[str]
+    """Names of the kernels among it."""
     comparer: CodeComparer
 
     def row(self, mutant: Mutant, mutated: OpTask) -> MutantRow:
@@ -237,6 +240,8 @@ class _Trial:
         """Say what proves a mutant equivalent; empty when nothing does."""
         if mutant.operator == "other changed" and lanes_are_dead(self.source, mutant):
             return DEAD_LANES
+        if not is_reached(self.source, mutant.line, self.launched):
+            return ""
         made, one, other = self.specialisations, source_of(self.task), source_of(mutated)
         if self.comparer.same(made, one, other, to_the_end=to_the_end):
             return SAME_CODE.format(len(made))
@@ -256,6 +261,11 @@ def _run_batch(crew: Crew, batch: _Batch, listener: Listener) -> list[MutantRow]
             crew=crew, task=batch.task, settings=batch.settings, comparer=comparer,
             source=source_of(batch.task).read_text(encoding="utf-8"),
             cases=tuple(record.case for record in passed), specialisations=tuple(seen),
+            launched=frozenset(
+                launch.kernel.rpartition("::")[2]
+                for record in records
+                for launch in record.observation.launches
+            ),
         )  # fmt: skip
         rows = [trial.row(mutant, mutated) for mutant, mutated in batch.mutants]
     study = settled(MutantStudy(device="", seed=0, cases=0, rows=tuple(rows)), ())

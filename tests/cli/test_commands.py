@@ -12,6 +12,8 @@ import pytest
 from gate.cli import study_command
 from gate.cli.main import build_parser, main
 from gate.study.diagnosis import DiagnosisStudy, diagnosis_table
+from gate.study.fates import MutantRow, MutantStudy
+from gate.study.mutanttable import write_mutants
 
 STUDY = DiagnosisStudy(
     device="interpreter", device_name="cpu", seed=0, versions=(), rows=(), interrupted=True
@@ -69,6 +71,24 @@ def test_a_diagnosis_that_was_cut_short_says_so_and_decides_nothing(
     assert main(["study", "diagnosis"]) == (3 if interrupted else 1)
     assert ("interrupted" in capsys.readouterr().err) is interrupted
     assert diagnosis_table(study).endswith("; interrupted") is interrupted
+
+
+def test_parts_of_the_mutation_study_are_put_together_and_what_is_unexplained_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed = MutantRow(
+        op="relu", operator="comparison", line=7, change="a < b -> a <= b", cases=1, passed=0,
+        case="relu[...]", kind="wrong value",
+    )  # fmt: skip
+    alive = replace(killed, op="elu", passed=1, case="", kind="")
+    for name, row in (("1.json", killed), ("2.json", alive)):
+        study = MutantStudy(device="interpreter", seed=0, cases=64, rows=(row,))
+        write_mutants(study, tmp_path / name)
+    first, second, out = (str(tmp_path / name) for name in ("1.json", "2.json", "out.json"))
+    assert main(["study", "mutants", "--from", first, "--out", out]) == 0
+    assert main(["study", "mutants", "--from", out, "--from", second]) == 1
+    assert "elu:7 comparison: `a < b -> a <= b`: no reason is given" in capsys.readouterr().out
+    assert main(["study", "mutants", "--from", str(tmp_path / "none.json")]) == 2
 
 
 def test_help_says_what_the_seed_and_the_figures_come_from() -> None:
