@@ -34,9 +34,7 @@ BATCH = 32
 """Mutants that one crew runs one after the other, with the control's own cases run once."""
 QUICK_CASES = 3
 """Cases that a mutant runs first without its compile check, which costs more than they do."""
-CASE_SECONDS = 20.0
-"""Time limit of a case: a mutant may loop for ever, and a control takes a second or two."""
-PATIENCE = 4
+PATIENCE = 2
 """The second chance of a case that hangs is so many times as long."""
 SAME_CODE = "both become the same code, in each of the {0} specialisations that the cases launch"
 NARROW = "no tensor of the schema spans 2^31 elements, so 32 bits hold every offset"
@@ -74,7 +72,6 @@ def run_mutants(
     reasons = read_reasons(loaded.root / loaded.name / REASONS)
     settings = replace(
         settings, device=choose_device(settings.device), cases=cases,
-        case_seconds=min(settings.case_seconds, CASE_SECONDS),
         checks=(*settings.checks, "specialise"),
     )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="kernel-gate-mutants-") as folder:
