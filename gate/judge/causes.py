@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from gate.judge.atoms import Atom
-from gate.judge.conditions import Condition
-from gate.judge.model import Failure, FailureKind
-from gate.schema.gradients import own_returns
+from gate.judge.clues import Cause, Clues, factor, fill_word
+from gate.judge.model import FailureKind
+from gate.judge.valuecauses import by_value, option, special_values, tiny, traits
 from gate.schema.model import OpSchema
 
 LAYOUT_WAYS = (
@@ -37,52 +35,6 @@ def layout_ways(schema: OpSchema, arg: str) -> tuple[str, ...]:
             keys.append(f"returns: [{', '.join(schema.grad.returns)}]")
         promise = f"`grad: {{{', '.join(keys)}, layouts: contiguous}}`"
     return tuple(way.format(arg=arg, promise=promise) for way in LAYOUT_WAYS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clues:
-    """What is known of a finding."""
-
-    schema: OpSchema
-    """The op."""
-    failure: Failure
-    """The failure of its smallest case."""
-    condition: Condition | None
-    """What separates it, if something does."""
-    tiles: tuple[int, ...]
-    """Tile sizes of the kernel."""
-    exact: bool = True
-    """Whether every case without the condition passes."""
-
-    @property
-    def pattern(self) -> str:
-        """Where and by what the output is wrong."""
-        return self.failure.comparison.pattern if self.failure.comparison else ""
-
-    @property
-    def hints(self) -> tuple[str, ...]:
-        """Hints of the comparison."""
-        return self.failure.comparison.hints if self.failure.comparison else ()
-
-    def atom(self, *kinds: str) -> Atom | None:
-        """Return the condition's first atom of one of these kinds."""
-        atoms = self.condition.atoms if self.condition else ()
-        return next((atom for atom in atoms if atom.kind in kinds), None)
-
-    def reduced(self, dim: str) -> bool:
-        """Whether a dim is in some input and in no output: the op reduces over it."""
-        outs = {e.text for r in own_returns(self.schema) for e in r.shape or ()}
-        return bool(outs) and dim not in outs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """A likely cause."""
-
-    text: str
-    """One sentence."""
-    mends: tuple[str, ...] = ()
-    """Ways out, a sentence each."""
 
 
 def find_cause(clues: Clues) -> Cause | None:
@@ -167,6 +119,52 @@ def _outside_by_layout(clues: Clues) -> Cause | None:
     return _layout(clues) if clues.failure.kind in outside else None
 
 
+def _made_constant(clues: Clues) -> Cause | None:
+    """An argument that is 1 is a constant to the compiler, and no tensor."""
+    atom = clues.atom("flag", "equal")
+    one = atom is not None and (") == 1" in atom.text or (atom.kind == "equal" and atom.value == 1))
+    if atom is None or not one or clues.failure.kind is not FailureKind.COMPILE:
+        return None
+    what = atom.text.removesuffix(" == 1")
+    return Cause(
+        text=f"Triton makes an argument that equals 1 a compile-time constant: where {what} is 1, "
+        "the kernel asks of a plain number what only a tensor has, such as `.to`",
+        mends=(
+            "convert the other factor instead: `row.to(tl.int64) * stride`",
+            "or keep it a tensor: `@triton.jit(do_not_specialize=['stride'])`",
+        ),
+    )
+
+
+def _sentinel(clues: Clues) -> Cause | None:
+    """A load or store outside that comes with a sentinel: the sentinel is its index."""
+    outside = (FailureKind.OOB_READ, FailureKind.OOB_WRITE)
+    atom = clues.atom("trait")
+    if atom is None or clues.failure.kind not in outside or " holds " not in atom.text:
+        return None
+    name, _, value = atom.text.partition(" holds ")
+    if not value.startswith(("-", "negative")):
+        return None
+    told = "a negative value" if value == "negative values" else value
+    return Cause(
+        text=f"{told} in `{name}` is used as an index, and leads outside `{clues.failure.key}`",
+        mends=(f"mask what belongs to it: `mask & ({name} >= 0)`",),
+    )
+
+
+def _empty_segment(clues: Clues) -> Cause | None:
+    """What stays unwritten where a segment is empty."""
+    atom = clues.atom("trait")
+    unwritten = clues.failure.kind is FailureKind.UNWRITTEN
+    if atom is None or not unwritten or "equal neighbours" not in atom.text:
+        return None
+    name, what = atom.text.split()[0], f"`{clues.failure.key}`"
+    return Cause(
+        text=f"nobody stores {what} for an empty segment of `{name}`",
+        mends=(f"let every segment have a program that stores, or start {what} from zeros",),
+    )
+
+
 def _layout(clues: Clues) -> Cause | None:
     atom = clues.atom("flag")
     if atom is None or not any(
@@ -177,6 +175,7 @@ def _layout(clues: Clues) -> Cause | None:
             "is expanded",
             "at an offset",
             "other strides",
+            "other row pitches",
         )
     ):
         return None
@@ -188,10 +187,11 @@ def _layout(clues: Clues) -> Cause | None:
             "the storage",
             mends=("pass the tensor itself, not its storage", *ways[1:]),
         )
-    if "other strides" in atom.text:
+    if "other strides" in atom.text or "other row pitches" in atom.text:
         one, other = arg, atom.text.split(" ")[2]
+        which = "one set of strides" if "strides" in atom.text else "one row stride"
         return Cause(
-            text=f"one set of strides is used for both `{one}` and `{other}`",
+            text=f"{which} is used for both `{one}` and `{other}`",
             mends=(f"pass the strides of `{other}` to the kernel too", *ways),
         )
     if "another stride" in atom.text:
@@ -209,7 +209,7 @@ def _tail(clues: Clues) -> Cause | None:
         return None
     dim, tile = atom.subject, f" of {atom.value:g}" if atom.value else ""
     if clues.reduced(dim) or "tile" not in clues.pattern:
-        fill = _fill_word(clues)
+        fill = fill_word(clues)
         into = " as 0, which wins a maximum of negative values" if fill == "negative" else ""
         return Cause(
             text=f"lanes past the end of {dim} leak into a reduction over it{into}: the masked "
@@ -227,14 +227,6 @@ def _tail(clues: Clues) -> Cause | None:
     )
 
 
-def _fill_word(clues: Clues) -> str:
-    atoms = clues.condition.atoms if clues.condition else ()
-    for atom in atoms:
-        if "is filled with" in atom.text:
-            return atom.text.rsplit(" ", 1)[-1]
-    return ""
-
-
 def _many_tiles(clues: Clues) -> Cause | None:
     atom = clues.atom("above")
     if atom is None or atom.value < 8:
@@ -242,10 +234,10 @@ def _many_tiles(clues: Clues) -> Cause | None:
     dim = atom.subject
     if clues.failure.kind is FailureKind.IMPRECISE:
         return Cause(text=f"error grows with {dim}: it is accumulated in a narrow dtype")
-    factor = _factor(clues.pattern)
-    if factor:
+    times = factor(clues.pattern)
+    if times:
         return Cause(
-            text=f"the result is {factor} times what it should be once {dim} is long: the loop "
+            text=f"the result is {times} times what it should be once {dim} is long: the loop "
             "over it does not rescale its accumulator when the maximum moves, or overwrites it",
             mends=("multiply the accumulator by `tl.exp(old - new)` in each turn",),
         )
@@ -271,110 +263,24 @@ def _starts_past(pattern: str, tile: float) -> bool:
     return any(int(start) >= tile for start in _START.findall(pattern))
 
 
-def _factor(pattern: str) -> str:
-    """Return the number in `by the factor 0.4839`, empty when there is none."""
-    return pattern.partition("by the factor ")[2].split(",")[0]
-
-
 def _relation(clues: Clues) -> Cause | None:
     atom = clues.atom("relation")
     if atom is None:
         return None
     one, other = atom.subject.split(", ")
+    if other not in {dim.name for dim in clues.schema.dims}:
+        return Cause(
+            text=f"`{other}` bounds {one} at the wrong place, or not at all: where it lies past "
+            "the end nothing shows",
+            mends=(f"check the comparison with `{other}` at both of its edges",),
+        )
     return Cause(
         text=f"{one} is used where {other} is meant, or the other way round; equal sizes hide it",
         mends=(f"check which of {one} and {other} each offset, mask and grid axis needs",),
     )
 
 
-def _tiny(clues: Clues) -> Cause | None:
-    atom = clues.atom("equal")
-    if atom is None or atom.value not in (0, 1):
-        return None
-    if atom.subject not in {dim.name for dim in clues.schema.dims}:
-        return Cause(text=f"`{atom.subject}` == {atom.value:g} takes a path of its own")
-    if atom.value == 0:
-        return Cause(text=f"an empty {atom.subject} is not handled")
-    if not clues.exact or (clues.condition is not None and len(clues.condition.atoms) > 1):
-        return None
-    return Cause(
-        text=f"{atom.subject} == 1 is special: Triton makes an argument equal to 1 a constant, and "
-        "a size-1 axis may have any stride",
-    )
-
-
-def _traits(clues: Clues) -> Cause | None:
-    atom = clues.atom("trait")
-    if atom is None:
-        return None
-    text = atom.text
-    name = text.split(" ")[0] if not text.startswith("some ") else ""
-    if " holds -" in text or "negative values" in text:
-        return Cause(text=f"a sentinel or negative value of `{name}` is taken for an ordinary one")
-    if "repeats a value" in text and name:
-        return Cause(
-            text=f"equal values of `{name}` meet at one address: an update is lost, or a tie is "
-            "broken another way",
-            mends=("accumulate with `tl.atomic_add`, or sort and reduce first",),
-        )
-    if "equal neighbours" in text:
-        return Cause(text=f"an empty segment of `{name}` is not handled")
-    if "all False" in text:
-        return Cause(
-            text="a row or tile without a live element is not handled: its maximum stays -inf and "
-            "`-inf - -inf` is NaN",
-        )
-    if "negative throughout" in text:
-        return Cause(
-            text="masked lanes enter a maximum as 0, which wins over negative values",
-            mends=("load with `other=float('-inf')` where a maximum follows",),
-        )
-    return None
-
-
-def _special_values(clues: Clues) -> Cause | None:
-    fill = _fill_word(clues)
-    if fill in ("nan", "inf", "neginf_row", "neginf_but_last", "specials"):
-        return Cause(
-            text="NaN or infinities are not handled: `-inf - -inf`, `0 * inf`, or a maximum that "
-            "drops NaN",
-        )
-    if fill in ("constant", "zeros_row", "subnormal_row"):
-        return Cause(
-            text="a degenerate row is not handled: the epsilon stands at another place, or is "
-            "missing, where the spread of the values is zero",
-            mends=("add eps where the reference adds it: inside the root, not after it",),
-        )
-    if fill in ("large", "shifted"):
-        return Cause(
-            text="large values overflow or cancel: the maximum or the mean is not taken off first",
-        )
-    if fill == "ties":
-        return Cause(text="ties are broken another way than the reference breaks them")
-    return None
-
-
-def _by_value(clues: Clues) -> Cause | None:
-    pattern = clues.pattern
-    factor = _factor(pattern)
-    if factor:
-        return Cause(
-            text=f"a constant factor is missing or doubled: the result is {factor} times it"
-        )
-    if "by the constant" in pattern:
-        return Cause(text="a constant term is missing or added twice")
-    if "all zeros" in pattern:
-        return Cause(text="these elements are not computed: a mask, the grid or a loop leaves them")
-    if "equal to the input" in pattern:
-        return Cause(text="the input is handed back as it is")
-    if "axes swapped" in pattern:
-        return Cause(text="two strides, or two program ids, are swapped")
-    if "shifted" in pattern:
-        return Cause(text="an offset is off by one")
-    return None
-
-
 _RULES: tuple[Callable[[Clues], Cause | None], ...] = (
-    _by_hint, _outside_by_layout, _by_kind, _layout, _tail, _many_tiles, _relation, _tiny, _traits,
-    _special_values, _by_value,
+    _by_hint, _made_constant, _sentinel, _empty_segment, _outside_by_layout, _by_kind, _layout,
+    _tail, _many_tiles, _relation, tiny, option, traits, special_values, by_value,
 )  # fmt: skip

@@ -15,7 +15,8 @@ import numpy as np
 
 from gate.case.shrink import sort_key
 from gate.case.text import format_case
-from gate.judge.causes import Clues, find_cause
+from gate.judge.causes import find_cause
+from gate.judge.clues import Clues
 from gate.judge.conditions import Condition
 from gate.judge.factors import JudgedCase, factors_of
 from gate.judge.model import Failure

@@ -52,7 +52,7 @@ GOAL = 0.85
 """Share of the bugs whose trigger must be stated."""
 
 
-PATIENCE = 300.0
+PATIENCE = 90.0
 """Seconds that one diagnosis may take: runs bound it, so that a busy machine scores the same."""
 
 

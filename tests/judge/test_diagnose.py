@@ -12,8 +12,9 @@ from gate.case.model import Case
 from gate.case.text import format_case, parse_case
 from gate.judge.ask import ask
 from gate.judge.atoms import Atom, make_atom, roundest
-from gate.judge.causes import layout_ways
-from gate.judge.conditions import exact_conditions
+from gate.judge.causes import find_cause, layout_ways
+from gate.judge.clues import Clues
+from gate.judge.conditions import Condition, exact_conditions
 from gate.judge.diagnose import Explanation, diagnose
 from gate.judge.factors import Factors, JudgedCase, factors_of
 from gate.judge.model import Comparison, Failure, FailureKind
@@ -437,3 +438,65 @@ def test_rows_that_lie_apart_are_told_from_tensors_that_are_copied_first() -> No
     assert factors("row_gap", "col_stride2").flags[pitches]
     assert factors("row_gap", "contiguous").flags["rows of x are not packed"]
     assert factors("contiguous", "contiguous").flags["x.stride(1) == 1"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "atom", "cause"),
+    [
+        (
+            FailureKind.COMPILE,
+            make_atom("x.stride(0) == 1", 1.5, "x", "flag"),
+            "Triton makes an argument that equals 1 a compile-time constant",
+        ),
+        (
+            FailureKind.OOB_READ,
+            make_atom("expert holds -1", 1.7, "expert holds -1", "trait"),
+            "-1 in `expert` is used as an index",
+        ),
+        (
+            FailureKind.UNWRITTEN,
+            make_atom("cu has equal neighbours", 1.7, "cu has equal neighbours", "trait"),
+            "nobody stores `y` for an empty segment of `cu`",
+        ),
+        (
+            FailureKind.OOB_READ,
+            make_atom("dy and x have other row pitches", 1.35, "dy", "flag"),
+            "one row stride is used for both `dy` and `x`",
+        ),
+        (
+            FailureKind.NONFINITE,
+            make_atom("max of x > 100", 2.5, "max of x", "trait", 100.0),
+            "large values overflow",
+        ),
+        (
+            FailureKind.WRONG_VALUE,
+            make_atom("least row peak of x <= 1e-08", 2.5, "least row peak of x", "trait", 1e-8),
+            "rows of very small values vanish",
+        ),
+        (
+            FailureKind.WRONG_VALUE,
+            make_atom("min of x < 0", 1.75, "min of x", "trait"),
+            "negative values of `x` take a path of their own",
+        ),
+    ],
+)
+def test_the_condition_tells_the_cause_where_the_kind_alone_would_mislead(
+    kind: FailureKind, atom: Atom, cause: str
+) -> None:
+    clues = Clues(schema=UNARY, failure=failure(kind), condition=Condition(atoms=(atom,)), tiles=())
+    found = find_cause(clues)
+    assert found is not None and found.text.startswith(cause)
+
+
+def test_an_option_that_hides_a_bug_at_zero_is_named_and_one_that_bounds_a_dim_too() -> None:
+    schema = op(
+        dims=(dim("S"),), args=(tensor("x", "S"), scalar("wd", "float")), returns=(ret("y", "S"),)
+    )
+    for atom, words in (
+        (make_atom("wd != 0", 1.7, "wd", "other", 0.0), "the term with `wd` is wrong"),
+        (make_atom("S != W", 1.7, "S, W", "relation"), "`W` bounds S at the wrong place"),
+    ):
+        found = find_cause(
+            Clues(schema=schema, failure=failure(), condition=Condition(atoms=(atom,)), tiles=())
+        )
+        assert found is not None and found.text.startswith(words)
