@@ -96,14 +96,15 @@ def _wrong_shape(
 
 
 def _wrong_device(fact: OutputFact, item: Return | TensorArg, ctx: Context) -> Failure | None:
-    if ctx.device != "cuda" or fact.device in ("", "cuda"):
-        return None
+    home = "cuda" if ctx.device == "cuda" else "cpu"
     if isinstance(item, TensorArg) and item.on_cpu:
+        home = "cpu"
+    if fact.dtype not in DTYPES or fact.device in ("", home):
         return None
-    if fact.dtype not in DTYPES:
-        return None
-    words = f"`{fact.name}` lies on {fact.device}; it must come back on the device of the inputs"
-    return _failure(FailureKind.WRONG_RETURN, fact.name, words)
+    words = f"`{fact.name}` lies on {fact.device}; it must come back on the inputs' device, {home}"
+    if fact.device == "meta":
+        words += " (a meta tensor has no values)"
+    return _failure(FailureKind.WRONG_DEVICE, fact.name, words)
 
 
 def check_is(fact: OutputFact, item: Return) -> Failure | None:

@@ -89,6 +89,8 @@ def does(kind: FailureKind) -> str:
             return "returns the wrong shape"
         case FailureKind.WRONG_DTYPE:
             return "returns the wrong dtype"
+        case FailureKind.WRONG_DEVICE:
+            return "returns its result on another device"
         case FailureKind.WRONG_RETURN:
             return "returns the wrong thing"
         case FailureKind.MUTATED:
