@@ -168,6 +168,7 @@ def test_odd_answers_come_as_facts(worker):
     assert fact("a_huge_expanded")[0].data is None
     assert fact("a_sparse_one")[0].data is None
     assert fact("a_meta_one")[0].device == "meta"
+    assert fact("one_on_the_host")[0].device == "cpu"
     assert fact("a_complex_one")[0].dtype == "complex64"
     touch = fact("a_changed_input")[1].touched
     assert [(t.arg, t.where, t.count, t.first) for t in touch] == [("x", "value", 1, 0)]
@@ -276,6 +277,25 @@ def test_a_write_far_away_is_seen_or_kills(worker):
     assert seen.faults[0].tensor == "out"
     seen = worker.run(request("memory.py::far_away_from_python", tensor("x"), tensor("out", "out")))
     assert seen.outcome is DIED and error(seen) == ("signal", "SIGSEGV")
+    check_next_case(worker)
+
+
+def test_a_kernel_that_never_ends_is_ended_with_its_process(worker):
+    seen = worker.run(
+        request("memory.py::spin_on_the_device", tensor("x"), tensor("out", "out"), seconds=3.0)
+    )
+    if worker.info.device == "cuda":
+        assert seen.outcome is HUNG and error(seen) == ("hang", "no answer within 3 s"), seen
+    else:
+        assert seen.outcome in (HUNG, Outcome.UNSUPPORTED), seen
+    check_next_case(worker)
+
+
+def test_shared_memory_is_not_filled_beyond_its_bound(worker):
+    if not dict(worker.info.fences)["own shared memory"]:
+        pytest.skip("this system allows no mount")
+    seen = worker.run(request("ends.py::fill_shared_memory"))
+    assert seen.outcome is RETURNED, seen
     check_next_case(worker)
 
 

@@ -241,7 +241,11 @@ def test_forms_that_are_wrong(w: World) -> None:
 
 def test_a_result_on_the_host_is_wrong_on_a_gpu(w: World) -> None:
     seen = replace(observation(fact("y", w.rounded())), device="cuda")
-    assert "lies on cpu" in w.judge_seen(seen).failures[0].message
+    failure = w.judge_seen(seen).failures[0]
+    assert failure.kind is FailureKind.WRONG_DEVICE and "lies on cpu" in failure.message
+    meta = observation(replace(fact("y", w.rounded()), device="meta", data=None))
+    failure = w.judge_seen(meta).failures[0]
+    assert failure.kind is FailureKind.WRONG_DEVICE and "has no values" in failure.message
     there = replace(fact("y", w.rounded()), device="cuda")
     assert w.judge_seen(replace(observation(there), device="cuda")).status is CaseStatus.PASS
 

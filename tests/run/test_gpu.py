@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -86,12 +87,52 @@ def test_workers_are_dealt_over_the_gpus_and_their_tensors_lie_there():
             worker.close()
 
 
-@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="no compute-sanitizer here")
-def test_the_sanitizer_names_a_write_past_the_end():
-    worker = start_workers(WorkerSettings(device="cuda", memcheck=True), 1)[0]
-    try:
-        entry = "kernels/memory.py::one_past_the_end"
-        seen = worker.run(request(entry, wire("x"), wire("out", "out"), root=HOSTILE))
-    finally:
-        worker.close()
-    assert {fault.kind for fault in seen.faults} == {"oob_write"}, seen
+@pytest.fixture(scope="module")
+def watched():
+    if shutil.which("compute-sanitizer", path=SEARCH) is None:
+        pytest.skip("no compute-sanitizer here")
+    made = start_workers(WorkerSettings(device="cuda", memcheck=True), 1)[0]
+    yield made
+    made.close()
+
+
+SEARCH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"])
+SOURCE = (HOSTILE / "kernels" / "memory.py").read_text(encoding="utf-8").splitlines()
+STORE = next(n for n, text in enumerate(SOURCE, 1) if "tl.store(dst + at + shift" in text)
+LOAD = next(n for n, text in enumerate(SOURCE, 1) if "tl.load(src + at + ahead)" in text)
+NAMED = {
+    "one_past_the_end": ("oob_write", "out", STORE, "after `out`"),
+    "one_before_the_start": ("oob_write", "out", STORE, "before `out`"),
+    "reads_past_the_end": ("oob_read", "x", LOAD, "after `x`"),
+}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", NAMED)
+def test_the_sanitizer_names_tensor_end_and_line(watched, name):
+    kind, tensor, line, words = NAMED[name]
+    entry = f"kernels/memory.py::{name}"
+    seen = watched.run(request(entry, wire("x"), wire("out", "out"), root=HOSTILE, seconds=60.0))
+    everything = (seen.outcome, seen.error, seen.faults, seen.regions, watched.info.fences)
+    assert kind in {fault.kind for fault in seen.faults}, everything
+    fault = next(fault for fault in seen.faults if fault.kind == kind)
+    assert fault.kernel.startswith("kernels/memory.py::"), everything
+    assert (fault.line, fault.tensor) == (line, tensor), everything
+    assert words in fault.message, everything
+
+
+@pytest.mark.timeout(600)
+def test_the_sanitizer_says_nothing_of_a_correct_kernel(watched):
+    for _ in range(2):
+        load = LoadRequest(root=str(HOSTILE), pythonpath=(), entry="kernels/memory.py::in_bounds")
+        seen = watched.run(
+            RunRequest(load=load, args=(wire("x"),), variables={}, returns=("y",), seconds=60.0)
+        )
+        assert seen.outcome is Outcome.RETURNED and seen.faults == (), seen
+        np.testing.assert_array_equal(seen.outputs[0].data, X)
+
+
+def test_the_fences_on_a_gpu_are_told(worker):
+    fences = dict(worker.info.fences)
+    assert {"network", "own process namespace", "process count", "own shared memory"} <= set(fences)
+    print(fences)

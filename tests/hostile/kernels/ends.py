@@ -77,6 +77,19 @@ def allocate_without_end(x):
         held.append(torch.ones(2**22))
 
 
+def fill_shared_memory(x):
+    written = 0
+    try:
+        with open("/dev/shm/filler", "wb", buffering=0) as file:
+            while written < 2**32:
+                written += file.write(bytes(2**24))
+    except OSError:
+        os.unlink("/dev/shm/filler")
+        return x.clone()
+    os.unlink("/dev/shm/filler")
+    raise RuntimeError(f"{written} bytes of shared memory were written")
+
+
 def fork_and_return(x):
     os.fork()
     return x.clone()

@@ -20,6 +20,30 @@ def _far(src, dst, n, BLOCK: tl.constexpr):
     tl.store(dst + far, tl.load(src + at, mask=inside), mask=inside)
 
 
+@triton.jit
+def _spin(src, dst, BLOCK: tl.constexpr):
+    """Waits for a value that nobody writes."""
+    at = tl.arange(0, BLOCK)
+    while tl.load(src, volatile=True) > 0.0:
+        pass
+    tl.store(dst + at, tl.load(src + at))
+
+
+def spin_on_the_device(x, out):
+    _spin[(1,)](x, out, BLOCK=8)
+
+
+@triton.jit
+def _ahead(src, dst, n, ahead, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    values = tl.load(src + at + ahead)
+    tl.store(dst + at, values, mask=at < n)
+
+
+def reads_past_the_end(x, out):
+    _ahead[(1,)](x, out, x.numel(), 8, BLOCK=16)
+
+
 def _launch(x, out, shift):
     flat = x.contiguous()
     _copy[(1,)](flat, out, flat.numel(), shift, BLOCK=triton.next_power_of_2(flat.numel()))
