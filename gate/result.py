@@ -93,7 +93,7 @@ class Finding:
     """Kernel runs that shrinking took."""
     options: tuple[str, ...] = ()
     """Options that its replay needs beside the case: `--force-config N`, `--dry-launch`,
-    `--memcheck`."""
+    `--memcheck`, `--twice`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

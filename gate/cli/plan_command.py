@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from gate.case.bind import bind
+from gate.case.huge import huge_cases, nbytes
 from gate.case.plan import Plan, make_plan
 from gate.case.text import format_case
 from gate.cli.options import positive, read_plain, seed_number
@@ -12,6 +14,11 @@ from gate.engine.settings import CUDA_CASES, INTERPRETER_CASES
 from gate.errors import UsageError, did_you_mean
 from gate.schema.load import load_text
 from gate.schema.model import OpSchema
+
+_HUGE = (
+    "beside the budget; on a GPU with room its slices are compared, in the interpreter the "
+    "addresses of a few programs"
+)
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
@@ -49,6 +56,9 @@ def command(options: argparse.Namespace) -> int:
         cases=options.cases or default, device=options.device,
     )  # fmt: skip
     print(describe(plan))
+    for case in huge_cases(schema, options.seed, 0):
+        size = nbytes(bind(schema, case)) / 2**30
+        print(f"    huge    {format_case(case)}  ({size:.0f} GiB past 2^31 elements: {_HUGE})")
     return 0
 
 

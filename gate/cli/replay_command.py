@@ -48,6 +48,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
         "--dry-launch", action="store_true",
         help="record the launches and run none, for the grid of a case too large to run",
     )  # fmt: skip
+    group.add_argument(
+        "--twice", action="store_true", help="call it again on the same buffers, and judge that too"
+    )
     group = parser.add_argument_group("what to compare with and what to keep")
     group.add_argument(
         "--inputs", default="", metavar="DIGEST", help="combined digest that the inputs must have"
@@ -72,7 +75,10 @@ def command(options: argparse.Namespace) -> int:
     recorded = _recorded(options)
     finding = find_finding(recorded, options.case)
     settings = settle_device(run_settings(options, scope))
-    force = Force(config=options.force_config, dry=options.dry_launch, memcheck=settings.memcheck)
+    force = Force(
+        config=options.force_config, dry=options.dry_launch, memcheck=settings.memcheck,
+        twice=options.twice,
+    )  # fmt: skip
     settings = replace(settings, force=force)
     with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
         task = scope.single(schema, open_folder(folder, settings))

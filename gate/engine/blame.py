@@ -10,7 +10,8 @@ from gate.case.bound import BoundCase
 from gate.engine.variant import GUARDS, Variant
 from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
 from gate.judge.pairs import judge_pair
-from gate.run.protocol import Observation
+from gate.judge.repeated import KEY
+from gate.run.protocol import Observation, Outcome
 
 _VALUE_KINDS = frozenset(
     {
@@ -46,12 +47,14 @@ def with_memory(
     """
     if not judgement.failures:
         by_reference = bound.schema.reference is not None
-        if by_reference or variant.calls == 1 or judgement.status is not CaseStatus.PASS:
+        if by_reference or variant == variant.once or judgement.status is not CaseStatus.PASS:
             return judgement
         found = _unwritten(bench, bound, seen, variant, "")
         status = CaseStatus.FAIL if found else judgement.status
         return replace(judgement, status=status, failures=found)
     first = judgement.failures[0]
+    if first.kind is FailureKind.HUNG and variant.reuse:
+        return replace(judgement, failures=(_stuck(bench, variant, first),))
     if first.kind not in _VALUE_KINDS:
         return judgement
     cause = _outside(bench, variant, first)
@@ -67,10 +70,21 @@ def with_memory(
     return replace(judgement, failures=(*told, *rest))
 
 
+def _stuck(bench: Bench, variant: Variant, first: Failure) -> Failure:
+    """Return a hang that only the second call on the same buffers has as one."""
+    if bench.run(variant.once).outcome is not Outcome.RETURNED:
+        return first
+    words = (
+        "second call on the same buffers does not end within the time limit, and the first one "
+        "does: a lock or a counter is not reset"
+    )
+    return replace(first, key=f"{KEY}: {first.key}", message=words)
+
+
 def _outside(bench: Bench, variant: Variant, first: Failure) -> Failure | None:
     """Return an out-of-bounds read when the case is right with other values around its tensors."""
     for guard in GUARDS:
-        if guard != variant.guard and _passes(bench, replace(variant, guard=guard, calls=1)):
+        if guard != variant.guard and _passes(bench, replace(variant.once, guard=guard)):
             words = (
                 f"`{first.key}` depends on memory outside the tensors: wrong when it holds "
                 f"{_GUARD_WORDS[variant.guard]}, right when it holds {_GUARD_WORDS[guard]}"
@@ -81,7 +95,7 @@ def _outside(bench: Bench, variant: Variant, first: Failure) -> Failure | None:
 
 def _order(bench: Bench, variant: Variant, first: Failure) -> Failure | None:
     """Return a race when the case is right with its programs in another order."""
-    if variant.order == "forward" or not _passes(bench, replace(variant, order="forward", calls=1)):
+    if variant.order == "forward" or not _passes(bench, replace(variant.once, order="forward")):
         return None
     words = (
         f"`{first.key}` depends on the order in which the programs run: right one after the other, "
@@ -98,7 +112,7 @@ def _unwritten(
     bench: Bench, bound: BoundCase, seen: Observation, variant: Variant, kernel: str
 ) -> tuple[Failure, ...]:
     """Return what follows the contents of fresh memory: no computed value does."""
-    other = bench.run(replace(variant, poison=1 - variant.poison, calls=1))
+    other = bench.run(replace(variant.once, poison=1 - variant.poison))
     found = judge_pair(bound, seen, other, kernel)
     dead = {ret.name for ret in bound.schema.returns if ret.live is not None}
     return tuple(failure for failure in found if failure.key.split("[")[0] not in dead)

@@ -9,8 +9,9 @@ from typing import Any
 from gate.case.bind import bind
 from gate.case.bound import BoundCase
 from gate.case.deadparts import Ask
-from gate.case.inputs import Inputs, build_inputs, with_dead
+from gate.case.inputs import Inputs, Make, build_inputs, with_dead
 from gate.case.model import Case
+from gate.case.sliced import sliced
 from gate.case.text import format_case
 from gate.engine.again import Again, Ran, forward_only
 from gate.engine.beside import judge_beside, needs_more
@@ -22,6 +23,7 @@ from gate.engine.gradients import grad_request, grad_wire, late_incoming
 from gate.engine.lanes import Lane
 from gate.engine.oracle import CaseOracle
 from gate.engine.settings import RunSettings
+from gate.engine.sliced import sliced_case
 from gate.engine.task import OpTask
 from gate.engine.variant import Variant, variant_of
 from gate.errors import WorkerError
@@ -61,6 +63,18 @@ def prepare(task: OpTask, case: Case, lane: Lane) -> Prepared:
 
 def _prepare(task: OpTask, case: Case, lane: Lane) -> Prepared:
     bound = bind(task.schema, case)
+    inputs = build_inputs(bound, make=_maker(task, bound, lane))
+    if task.schema.reference is not None:
+        inputs = with_dead(bound, inputs, _asker(task, bound, inputs, lane))
+    oracle = CaseOracle(
+        task, bound, inputs.values, worker=lane.reference, cache=lane.cache, clock=lane.clock,
+        grad=grad_request(bound, inputs),
+    )  # fmt: skip
+    return Prepared(bound=bound, inputs=inputs, oracle=oracle)
+
+
+def _maker(task: OpTask, bound: BoundCase, lane: Lane) -> Make:
+    """Return what computes args with `make` on the reference worker; raises WorkerError."""
     variables = case_variables(bound.dims, bound.dtypes)
 
     def make(name: str, rule: Call | Expr, values: Mapping[str, Any], dtype: str) -> Any:
@@ -80,14 +94,7 @@ def _prepare(task: OpTask, case: Case, lane: Lane) -> Prepared:
             )
         return reply.values[0]
 
-    inputs = build_inputs(bound, make=make)
-    if task.schema.reference is not None:
-        inputs = with_dead(bound, inputs, _asker(task, bound, inputs, lane))
-    oracle = CaseOracle(
-        task, bound, inputs.values, worker=lane.reference, cache=lane.cache, clock=lane.clock,
-        grad=grad_request(bound, inputs),
-    )  # fmt: skip
-    return Prepared(bound=bound, inputs=inputs, oracle=oracle)
+    return make
 
 
 def _asker(task: OpTask, bound: BoundCase, inputs: Inputs, lane: Lane) -> Ask:
@@ -140,6 +147,7 @@ def _request(
         guard=variant.guard,
         poison=variant.poison,
         calls=variant.calls,
+        reuse=variant.reuse,
         order=variant.order,
         config=settings.force.config,
         checks=settings.checks,
@@ -168,7 +176,15 @@ def run_case(
     """
     if settings.force.dry:
         return dry_case(task, case, lane, settings, root)
+    if task.schema.independent:
+        whole = bind(task.schema, case)
+        huge = sliced(whole)
+        if huge is not None:
+            make = _maker(task, huge.block, lane)
+            return sliced_case(task, case, huge, whole, make, lane, settings, root)
     chosen = variant or variant_of(case)
+    if settings.force.twice:
+        chosen = replace(chosen.once, reuse=True)
     try:
         prepared = prepare(task, case, lane)
     except WorkerError as problem:
@@ -249,15 +265,18 @@ class CaseBench:
 
         def call(bound: BoundCase, values: Mapping[str, Any]) -> Observation:
             other = replace(prepared, bound=bound, inputs=Inputs(values=values, digests=()))
-            once = replace(variant, calls=1)
-            return observe(task, other, self.lane, self.settings, once, self.root)
+            return observe(task, other, self.lane, self.settings, variant.once, self.root)
 
         kernel = blamed(observation, task.kernels)
         return Again(forward_only(prepared.bound), prepared.inputs.values, call, kernel)
 
 
 def _without_data(observation: Observation) -> Observation:
-    return replace(observation, outputs=tuple(replace(o, data=None) for o in observation.outputs))
+    outputs, second = (
+        tuple(replace(fact, data=None) for fact in facts)
+        for facts in (observation.outputs, observation.second)
+    )
+    return replace(observation, outputs=outputs, second=second)
 
 
 def _nothing() -> Observation:

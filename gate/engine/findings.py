@@ -9,12 +9,14 @@ from gate.case.model import Case
 from gate.case.shrink import shrink, sort_key
 from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
-from gate.engine.diagnosis import diagnose_finding
+from gate.engine.diagnosis import diagnose_finding, explain
+from gate.engine.history import kept_state, may_follow, run_anew
 from gate.engine.lanes import Crew
-from gate.engine.settings import Event, Listener, RunSettings
+from gate.engine.settings import AS_SAID, Event, Listener, RunSettings
 from gate.engine.suspect import suspect
 from gate.engine.task import OpTask
 from gate.judge.model import Failure, FailureKind
+from gate.judge.repeated import keeps_state
 from gate.result import Diagnosis, Finding
 from gate.run.protocol import Outcome
 
@@ -47,6 +49,9 @@ def make_findings(
     case (a second output wrong by the same cause) is counted with it.
     """
     groups = _groups(records)
+    state = kept_state(task, crew, settings, records)
+    if state is not None:
+        groups = _of_state(task, crew, settings, state, groups)
     found = []
     for group in groups[: settings.max_findings]:
         finding = _finding(task, crew, settings, group, records, tiles)
@@ -68,6 +73,31 @@ def _groups(records: list[CaseRecord]) -> list[_Group]:
     return sorted(groups, key=lambda g: (_KIND_ORDER.index(g.failure.kind), -len(g.records)))
 
 
+def _of_state(
+    task: OpTask, crew: Crew, settings: RunSettings, state: CaseRecord, groups: list[_Group]
+) -> list[_Group]:
+    """Put what kept state explains into one group: failures that a new process does not show."""
+    failure = next(f for f in state.judgement.failures if keeps_state(f))
+    explained, others = [state], []
+    for group in groups:
+        start = min(group.records, key=lambda r: sort_key(task.schema, r.case))
+        if keeps_state(group.failure) or (
+            may_follow(group.failure)
+            and start.force == AS_SAID
+            and not _alone(task, crew, settings, start.case)
+        ):
+            explained += group.records
+        else:
+            others.append(group)
+    return [_Group(failure=failure, records=tuple(explained)), *others]
+
+
+def _alone(task: OpTask, crew: Crew, settings: RunSettings, case: Case) -> bool:
+    """Whether a case fails as the first call of a new process too, by more than kept state."""
+    record = crew.call(lambda lane: run_anew(task, case, lane, settings))
+    return any(not keeps_state(failure) for failure in record.judgement.failures)
+
+
 def _finding(
     task: OpTask,
     crew: Crew,
@@ -77,24 +107,31 @@ def _finding(
     tiles: tuple[int, ...],
 ) -> Finding:
     fingerprint = group.failure.fingerprint
+    state = keeps_state(group.failure)
     start = min(group.records, key=lambda r: (bool(r.force.options), sort_key(task.schema, r.case)))
+    if state:
+        start = next(r for r in group.records if r.fails_like(group.failure.fingerprint))
     settings = replace(settings, force=start.force)
-    hunter = _Hunter(task, crew.under(start.force.memcheck), settings, fingerprint, tiles)
+    hunter = _Hunter(task, crew.under(start.force.memcheck), settings, fingerprint, tiles, state)
     smallest = start.case
-    if settings.explain and group.failure.kind not in _NO_SHRINK and hunter.fails(smallest):
+    alone = state or start.force.sliced
+    shrinks = settings.explain and not alone and group.failure.kind not in _NO_SHRINK
+    if shrinks and hunter.fails(smallest):
         smallest = hunter.shrink(smallest)
-    again = [hunter.run(smallest) for _ in range(RERUNS)]
+    again = [hunter.run(smallest) for _ in range(1 if state else RERUNS)]
     confirmed = sum(record.fails_like(fingerprint) for record in again)
     shown = next((r for r in again if r.fails_like(fingerprint)), start)
     alike = [record for record in records if record.force == start.force]
     diagnosis = Diagnosis()
-    if settings.explain:
+    if alone:
+        diagnosis = explain(task, _shown(group, shown), (), tiles)
+    elif settings.explain:
         diagnosis = diagnose_finding(
             task, hunter.crew, settings, _shown(group, shown), alike, shown, tiles
         )
     return _build(
-        task, group, shown, confirmed=confirmed, origin=_origin(hunter, smallest),
-        shrink_runs=hunter.runs, diagnosis=diagnosis,
+        task, group, shown, confirmed=confirmed, reruns=len(again),
+        origin=_origin(hunter, smallest), shrink_runs=hunter.runs, diagnosis=diagnosis,
     )  # fmt: skip
 
 
@@ -103,20 +140,21 @@ class _Hunter:
 
     def __init__(
         self, task: OpTask, crew: Crew, settings: RunSettings, fingerprint: str,
-        tiles: tuple[int, ...],
+        tiles: tuple[int, ...], anew: bool,
     ) -> None:  # fmt: skip
         self.task = task
         self.crew = crew
         self.settings = settings
         self.fingerprint = fingerprint
         self.tiles = tiles
+        self.run_case = run_anew if anew else run_case
         self.runs = 0
 
     def run(self, case: Case, root: str = "") -> CaseRecord:
         """Run one case on the next free lane."""
         self.runs += 1
         return self.crew.call(
-            lambda lane: run_case(self.task, case, lane, self.settings, root=root)
+            lambda lane: self.run_case(self.task, case, lane, self.settings, root=root)
         )
 
     def fails(self, case: Case) -> bool:
@@ -149,7 +187,7 @@ def _origin(hunter: _Hunter, case: Case) -> str:
 
 
 def _build(
-    task: OpTask, group: _Group, shown: CaseRecord, *, confirmed: int, origin: str,
+    task: OpTask, group: _Group, shown: CaseRecord, *, confirmed: int, reruns: int, origin: str,
     shrink_runs: int, diagnosis: Diagnosis,
 ) -> Finding:  # fmt: skip
     failure = _shown(group, shown)
@@ -172,7 +210,7 @@ def _build(
         comparison=failure.comparison,
         diagnosis=diagnosis,
         confirmed=confirmed,
-        reruns=RERUNS if shrink_runs else 0,
+        reruns=reruns,
         origin=origin,
         trace=error.trace if error else "",
         shrink_runs=shrink_runs,
@@ -189,5 +227,12 @@ def _shown(group: _Group, shown: CaseRecord) -> Failure:
 def _plain(task: OpTask, group: _Group) -> Finding:
     """A finding beyond the number that is confirmed and shrunk: its first case, as it was seen."""
     return _build(
-        task, group, group.records[0], confirmed=0, origin="", shrink_runs=0, diagnosis=Diagnosis()
+        task,
+        group,
+        group.records[0],
+        confirmed=0,
+        reruns=0,
+        origin="",
+        shrink_runs=0,
+        diagnosis=Diagnosis(),
     )

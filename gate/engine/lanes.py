@@ -36,6 +36,10 @@ FAR_AT_ONCE = 8
 """Such cases on one GPU at the same time, at most: an op has one for each tensor."""
 FAR_MIB = 9 * 1024
 """Memory that a case with far rows may take: two tensors of 4 GiB with room to spare."""
+HUGE_SHARE = 4
+"""A case past 2**31 elements may take this part of a GPU's memory."""
+HUGE_SPACE = 2**36
+"""Bytes of address space that such a case may take in the interpreter."""
 CHECKED_LANES = 2
 """Lanes under compute-sanitizer at most: each takes seconds to start, and few cases."""
 
@@ -116,6 +120,17 @@ class Crew:
         if self.info.device == "cuda":
             return self.info.memory_mib >= FAR_AT_ONCE * FAR_MIB
         return self._far_here
+
+    @property
+    def room(self) -> int:
+        """Bytes that one case past 2**31 elements may take; 0 where there is no room for any.
+
+        A GPU is shared with the other workers, and a launcher may copy what it is given. Address
+        space that nothing lies behind is no cost to the host.
+        """
+        if self.info.device == "cuda":
+            return self.info.memory_mib * 2**20 // HUGE_SHARE
+        return HUGE_SPACE if self._far_here else 0
 
     def under(self, memcheck: bool) -> Crew:
         """Return the crew to run on: this one, or one whose kernel workers run under

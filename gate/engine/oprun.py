@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from gate.case.huge import huge_cases
 from gate.case.maxima import cases_at_maxima
 from gate.case.model import Case
 from gate.case.plan import Plan, make_plan
@@ -96,6 +97,7 @@ class OpRun:
         self._run_maxima()
         self._run_configs()
         self._run_checked()
+        self._run_huge()
 
     def _plan(self, tiles: tuple[int, ...]) -> Plan:
         with self.crew.clock.phase(PLAN):
@@ -185,6 +187,7 @@ class OpRun:
             self._run_cases(own, start + len(own))
             if owner:
                 self._run_maxima()
+                self._run_huge()
             owner = True
         if owner and self._needs_all():
             self.known = {r.text: r for r in self.records if r.force == AS_SAID}
@@ -229,13 +232,28 @@ class OpRun:
 
         An op that launches nothing has no grids, and would do its work at the largest sizes.
         """
-        launches = (launch for record in self.records for launch in record.observation.launches)
-        if not self.task.kernels or not any(launch.programs for launch in launches):
+        if not self.task.kernels or not any(map(_launched, self.records)):
             return
         cases = cases_at_maxima(self.task.schema, self.settings.seed)
         for record in self._forced(((case, Force(dry=True)) for case in cases), self.crew):
             if record.judgement.status is CaseStatus.FAIL:
                 self.records.append(record)
+
+    def _run_huge(self) -> None:
+        """Run the cases past 2**31 elements, where the schema names an independent dim.
+
+        What the device has no room for, and what shows nothing, is left out: neither says anything
+        of the kernel.
+        """
+        if not self.task.schema.independent or not any(map(_launched, self.records)):
+            return
+        room = self.crew.room
+        cases = huge_cases(self.task.schema, self.settings.seed, room) if room else ()
+        forced = ((case, Force(sliced=True)) for case in cases)
+        for record in self._forced(forced, self.crew):
+            if record.judgement.status in (CaseStatus.FAIL, CaseStatus.PASS):
+                self.records.append(record)
+            self.notes += record.judgement.notes
 
     def _run_configs(self) -> None:
         """Run each autotune config by itself, on cases that pass with the kernel's own choice."""
@@ -343,6 +361,10 @@ class OpRun:
             trusted=self.task.trusted,
             seconds=round(time.monotonic() - started, 3),
         )
+
+
+def _launched(record: CaseRecord) -> bool:
+    return any(launch.programs for launch in record.observation.launches)
 
 
 def _ended(record: CaseRecord) -> bool:

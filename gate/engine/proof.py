@@ -111,7 +111,7 @@ def reject_spoils(task: OpTask, case: Case, lane: Lane, settings: RunSettings) -
     """
     ready = prepare(task, case, lane)
     bench = CaseBench(task, ready, lane, settings)
-    variant = replace(variant_of(case), calls=1)
+    variant = variant_of(case).once
     seen = bench.run(variant)
     if seen.outcome is not Outcome.RETURNED:
         return SelfCheck()

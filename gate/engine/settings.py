@@ -47,13 +47,19 @@ class Force:
     """Launches are recorded and not run: for grids of cases that are too large to run."""
     memcheck: bool = False
     """On a worker under compute-sanitizer (cuda)."""
+    sliced: bool = False
+    """Past 2**31 elements, compared slice by slice; the size of a case says so by itself, and no
+    option has to."""
+    twice: bool = False
+    """The call is made again on the same buffers, whatever the case's seed says."""
 
     @property
     def options(self) -> tuple[str, ...]:
         """The options of `kernel-gate replay` that ask for it."""
         named = () if self.config is None else (f"--force-config {self.config}",)
         dry = ("--dry-launch",) if self.dry else ()
-        return (*named, *dry, *(("--memcheck",) if self.memcheck else ()))
+        rest = (("--memcheck", self.memcheck), ("--twice", self.twice))
+        return (*named, *dry, *(option for option, given in rest if given))
 
 
 AS_SAID = Force()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from gate.judge.clues import Cause, Clues, factor, fill_word
 from gate.judge.model import FailureKind
+from gate.judge.repeated import keeps_state
 from gate.judge.valuecauses import by_value, option, special_values, tiny, traits
 from gate.schema.model import OpSchema
 
@@ -84,6 +85,15 @@ def _by_kind(clues: Clues) -> Cause | None:
                 mends=(
                     "store into a tensor of its own",
                     f"if that is meant, declare {where} as `io: inout` or `io: clobbered`",
+                ),
+            )
+        case FailureKind.UNSTABLE if keeps_state(clues.failure):
+            return Cause(
+                text="a call finds what the call before it left: a lock, a counter or a workspace "
+                "that outlives the call is not reset",
+                mends=(
+                    "clear the workspace in the launcher, or let the last program reset it",
+                    "allocate it in every call, with `torch.zeros`",
                 ),
             )
         case FailureKind.GRID:

@@ -131,17 +131,5 @@ def may_differ(schema: OpSchema, name: str) -> bool:
     return whole in free or whole.removeprefix(PREFIX) in free
 
 
-def unstable(observation: Observation, schema: OpSchema, kernel: str) -> list[Failure]:
-    """Return the failures of outputs whose bits differ between two calls on the same inputs."""
-    return [
-        _failure(
-            FailureKind.UNSTABLE, name, kernel,
-            f"`{name}` has other bits when the same call is made again on equal inputs",
-        )
-        for name in observation.differs
-        if not may_differ(schema, name)
-    ]  # fmt: skip
-
-
 def _failure(kind: FailureKind, key: str, kernel: str, message: str) -> Failure:
     return Failure(kind=kind, key=key, kernel=kernel, message=message)

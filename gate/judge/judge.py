@@ -26,6 +26,7 @@ from gate.judge.nonfinite import Dependence, has_live_specials
 from gate.judge.oracle import Oracle, ReferenceFault, References
 from gate.judge.outputs import OutputsJudgement, given_values, judge_outputs
 from gate.judge.refusal import judge_raising
+from gate.judge.repeated import judge_second, unsteady
 from gate.judge.tolerance import working_dtype
 from gate.run.protocol import Observation
 from gate.schema.expr import EvalError
@@ -111,18 +112,22 @@ def _judge_returned(
     settings: JudgeSettings,
     kernel: str,
 ) -> CaseJudgement:
-    seen = (
-        facts.faults(observation, kernel)
-        + facts.touches(observation, kernel)
-        + facts.unstable(observation, bound.schema, kernel)
-    )
+    seen = facts.faults(observation, kernel) + facts.touches(observation, kernel)
+    again: list[Failure] = []
     try:
         context = make_context(bound, inputs, observation, oracle, settings)
         outputs = judge_outputs(context, observation)
+        if not outputs.failures:
+            again = judge_second(
+                observation, kernel, lambda o: _again(bound, inputs, o, oracle, settings)
+            )
     except ReferenceFault as fault:
+        seen += unsteady(bound.schema, observation, kernel)
         return _unjudged(seen, f"the reference failed: {fault}")
     except (CaseTextError, EvalError) as problem:
+        seen += unsteady(bound.schema, observation, kernel)
         return _unjudged(seen, problem.message)
+    seen += again or unsteady(bound.schema, observation, kernel)
     failures = _in_order(seen, [_blame(f, kernel) for f in outputs.failures])
     status = _status(failures, outputs, observation, settings)
     return CaseJudgement(
@@ -132,6 +137,18 @@ def _judge_returned(
         notes=outputs.notes,
         margins=outputs.margins,
     )
+
+
+def _again(
+    bound: BoundCase,
+    inputs: CaseInputs,
+    observation: Observation,
+    oracle: Oracle,
+    settings: JudgeSettings,
+) -> OutputsJudgement:
+    """Judge the outputs of another call of the case as those of its first."""
+    context = make_context(bound, inputs, observation, oracle, settings)
+    return judge_outputs(context, observation)
 
 
 def _unjudged(seen: list[Failure], note: str) -> CaseJudgement:

@@ -13,7 +13,7 @@ DEVICES = ("cuda", "interpreter")
 """Devices that a line may ask for."""
 LONGEST = 8 * 1024
 """Characters of a case text that still fit into a line to paste."""
-_OPTION = re.compile(r"--force-config \d{1,4}|--dry-launch|--memcheck", re.ASCII)
+_OPTION = re.compile(r"--force-config \d{1,4}|--dry-launch|--memcheck|--twice", re.ASCII)
 """Options that may stand in a line to paste, whatever a result.json says."""
 
 

@@ -29,6 +29,8 @@ class TensorWire:
     """`in`, `inout`, `out`, `clobbered` or `scratch`."""
     on_cpu: bool = False
     """Stays on the host."""
+    repeats: int | None = None
+    """The axis along which the values repeat: `data` has fewer there; None: they do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +68,15 @@ class GradWire:
     """Returns that gradients flow back through; others are left out of the backward call."""
     incoming: tuple[TensorWire, ...]
     """The incoming gradient of each of these returns, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenWire:
+    """Which slices of what comes back are wanted, when the whole is too large to be sent."""
+
+    extent: int
+    """Extent of the axis in what comes back."""
+    indices: tuple[int, ...]
+    """Indices along it, in order."""
+    axes: tuple[tuple[str, int], ...]
+    """(return or arg, its axis counted from the end); what is not named comes back whole."""

@@ -7,7 +7,7 @@ import gc
 import inspect
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 import triton
 
 from gate.dtypes import DTYPES
-from gate.run.argwire import ListWire, ScalarWire, TensorWire
+from gate.run.argwire import ChosenWire, ListWire, ScalarWire, TensorWire
 from gate.run.backward import require_gradients, run_backward
 from gate.run.device import Device, open_device
 from gate.run.errorfacts import error_fact
@@ -28,7 +28,6 @@ from gate.run.launches import kernels_of
 from gate.run.outcomes import collect_outputs, with_gradients
 from gate.run.protocol import (
     ErrorFact,
-    Fault,
     LoadReply,
     LoadRequest,
     Observation,
@@ -38,7 +37,8 @@ from gate.run.protocol import (
     RunRequest,
     TouchFact,
 )
-from gate.run.tensors import Slab, make_slab, make_sparse, touched
+from gate.run.repeat import More, Seen, second_call
+from gate.run.tensors import Slab, laid_again, make_slab, make_sparse, touched
 from gate.run.tuners import Tuners
 from gate.run.values import torch_dtype
 from gate.schema.expr import Call, DtypeName, call_arguments, call_grid, parse_call
@@ -54,26 +54,6 @@ class Entry:
     """The callable, or the kernel of `kernel[grid]`."""
     kernels: tuple[str, ...]
     """Ids of the jit functions in its module."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What one call of a request came to."""
-
-    outcome: Outcome
-    """How it ended."""
-    error: ErrorFact | None
-    """Why it did not return."""
-    outputs: tuple[OutputFact, ...]
-    """What came back."""
-    slabs: tuple[Slab, ...]
-    """The tensors of the call."""
-    faults: tuple[Fault, ...]
-    """What the device saw."""
-    seconds: float = 0.0
-    """Inside the entry and the device's checks."""
-    regions: tuple[Region, ...] = ()
-    """Where the tensors lay, told even when the device is lost."""
 
 
 class _NotCalled(Exception):
@@ -95,6 +75,7 @@ class Bench:
         self._hygiene = Hygiene()
         self._tuners = Tuners()
         self._tuners.watch()
+        self._held: Iterator[Slab] = iter(())
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of the greeting that the device knows."""
@@ -125,6 +106,8 @@ class Bench:
             case _:
                 raise TypeError(f"a kernel worker does not answer {type(message).__name__}")
         gc.collect(0)
+        if isinstance(message, RunRequest) and message.chosen is not None:
+            self.device.release()
         self._hygiene.children = self.device.processes()
         self._hygiene.restore()
         return reply, self.device.lost or self._hygiene.problem()
@@ -192,20 +175,17 @@ class Bench:
         if not request.dry:
             changed = tuple(fact for slab in first.slabs for fact in touched(slab))
         facts, count = tuple(self.receipts.facts), self.receipts.count
-        inside = first.seconds
-        differs: tuple[str, ...] = ()
-        if first.outcome is Outcome.RETURNED:
-            for _ in range(request.calls - 1):
-                again = self._call(entry, request)
-                inside += again.seconds
-                differs = differs or _differences(first, again)
+        more = self._more(entry, request, first)
+        changed = changed or more.touched
         seen = Observation(
             outcome=first.outcome, error=first.error, outputs=first.outputs, launches=facts,
             launch_count=count, touched=changed,
-            faults=(*self.receipts.faults, *first.faults)[:64], differs=differs,
+            faults=(*self.receipts.faults, *first.faults, *more.faults)[:64],
+            differs=more.differs, second=more.second, second_error=more.error, reused=more.reused,
             configs=self.device.offers.configs, forced=self.device.offers.forced,
             seconds=round(time.monotonic() - started, 6),
-            kernel_seconds=round(inside, 6), compile_seconds=round(self.receipts.compiling, 6),
+            kernel_seconds=round(first.seconds + more.seconds, 6),
+            compile_seconds=round(self.receipts.compiling, 6),
             device=self.device.kind, notes=self.device.remarks(),
             regions=first.regions if "memcheck" in request.checks else (),
             specialisations=self.device.specialisations,
@@ -213,23 +193,40 @@ class Bench:
         return self._within_limits(seen)
 
     def _within_limits(self, seen: Observation) -> Observation:
-        total = sum(fact.data.nbytes for fact in seen.outputs if fact.data is not None)
+        sent = (*seen.outputs, *seen.second)
+        total = sum(fact.data.nbytes for fact in sent if fact.data is not None)
         if total <= self.reply_bytes:
             return seen
         words = f"it returned {total} bytes; at most {self.reply_bytes} are taken"
         return replace(
-            seen, outcome=Outcome.UNSUPPORTED, outputs=(),
+            seen, outcome=Outcome.UNSUPPORTED, outputs=(), second=(),
             error=ErrorFact(type="TooLarge", message=words, stage="after"),
         )  # fmt: skip
 
-    def _call(self, entry: Entry, request: RunRequest) -> _Seen:
+    def _more(self, entry: Entry, request: RunRequest, first: Seen) -> More:
+        """Make the further calls of a request: on the same buffers, and on fresh copies."""
+        if first.outcome is not Outcome.RETURNED or request.dry or self.device.lost:
+            return More()
+        found = More()
+        for number in range(request.calls - 1 + request.reuse):
+            reused = request.reuse and number == 0
+            again = self._call(entry, request, first.slabs if reused else ())
+            seconds = found.seconds
+            if not (found.differs or found.error):
+                found = second_call(first, again, reused=reused)
+            found = replace(found, seconds=seconds + again.seconds)
+        return found
+
+    def _call(self, entry: Entry, request: RunRequest, held: Sequence[Slab] = ()) -> Seen:
+        """Call the entry once, on fresh tensors or on the memory of an earlier call."""
         slabs: list[Slab] = []
+        self._held = iter(held)
         try:
             args, kwargs, env = self._arguments(entry, request, slabs)
             incoming = self._incoming(request, slabs)
         except _NotCalled as problem:
             fact = error_fact(problem.__cause__ or problem, self.root, "")
-            return _Seen(Outcome.UNSUPPORTED, fact, (), (), ())
+            return Seen(outcome=Outcome.UNSUPPORTED, error=fact)
         rewind_generators()
         started = time.perf_counter()
         self.device.begin(request, slabs)
@@ -241,7 +238,9 @@ class Bench:
                 self.device.finish()
             inside = time.perf_counter() - started
             if not request.dry:
-                outputs = collect_outputs(returned, request.returns, slabs, self.reply_bytes)
+                outputs = collect_outputs(
+                    returned, request.returns, slabs, self.reply_bytes, request.chosen
+                )
             if request.grad is not None:
                 started = time.perf_counter() - inside
                 self.receipts.backward = True
@@ -257,11 +256,16 @@ class Bench:
             outputs = ()
         regions = _regions(slabs)
         if self.device.lost:
-            return _Seen(outcome, error, outputs, (), (), inside, regions)
+            return Seen(
+                outcome=outcome, error=error, outputs=outputs, seconds=inside, regions=regions
+            )
         ended = time.perf_counter()
         faults = self.device.end()
         inside += time.perf_counter() - ended
-        return _Seen(outcome, error, outputs, tuple(slabs), faults, inside, regions)
+        return Seen(
+            outcome=outcome, error=error, outputs=outputs, slabs=tuple(slabs), faults=faults,
+            seconds=inside, regions=regions,
+        )  # fmt: skip
 
     def _arguments(
         self, entry: Entry, request: RunRequest, slabs: list[Slab]
@@ -272,6 +276,7 @@ class Bench:
             _NotCalled  the device has no room, or an expression of the call cannot be evaluated
         """
         try:
+            _check_chosen(request.chosen)
             env = self._environment(request, slabs)
             if request.grad is not None:
                 require_gradients(env, request.grad)
@@ -327,7 +332,10 @@ class Bench:
         return env
 
     def _lay_out(self, wire: TensorWire, request: RunRequest, slabs: list[Slab]) -> torch.Tensor:
-        if request.dry:
+        earlier = next(self._held, None)
+        if earlier is not None:
+            slab = laid_again(earlier)
+        elif request.dry:
             slab = make_sparse(wire, self.device.home)
         else:
             slab = make_slab(
@@ -343,24 +351,14 @@ def _fresh_memory(request: RunRequest) -> contextlib.AbstractContextManager[None
     return contextlib.nullcontext() if request.dry else poisoned_memory(request.poison)
 
 
+def _check_chosen(chosen: ChosenWire | None) -> None:
+    """Raise ValueError unless every index that is wanted is there."""
+    if chosen is not None and not all(0 <= index < chosen.extent for index in chosen.indices):
+        raise ValueError(f"slices {list(chosen.indices)} of {chosen.extent}")
+
+
 def _regions(slabs: Sequence[Slab]) -> tuple[Region, ...]:
     return tuple(
         Region(name=slab.wire.name, address=slab.memory.data_ptr() + slab.start, nbytes=slab.length)
         for slab in slabs
     )
-
-
-def _differences(first: _Seen, again: _Seen) -> tuple[str, ...]:
-    """Return the names of outputs whose bits differ between two calls."""
-    if again.outcome is not Outcome.RETURNED:
-        return ("the outcome",)
-    if len(first.outputs) != len(again.outputs):
-        return ("the number of outputs",)
-    pairs = zip(first.outputs, again.outputs, strict=True)
-    return tuple(one.name for one, two in pairs if not _same_bits(one, two))
-
-
-def _same_bits(one: OutputFact, two: OutputFact) -> bool:
-    if one.data is None or two.data is None:
-        return one.data is two.data
-    return one.data.shape == two.data.shape and one.data.tobytes() == two.data.tobytes()

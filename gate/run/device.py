@@ -67,6 +67,9 @@ class Device(Protocol):
     def processes(self) -> set[int]:
         """Return the process ids of the device's own helpers."""
 
+    def release(self) -> None:
+        """Give back the memory of a call that took much of it."""
+
 
 def open_device(kind: str, targets: tuple[str, ...] = ()) -> Device:
     """Open `cuda` or `interpreter`.
@@ -149,6 +152,10 @@ class Gpu:
         """Return nothing: a GPU has no helpers."""
         return set()
 
+    def release(self) -> None:
+        """Empty torch's cache: other workers share the GPU."""
+        torch.cuda.empty_cache()
+
 
 class Interpreter:
     """Triton's interpreter on the CPU, made faithful."""
@@ -201,7 +208,10 @@ class Interpreter:
             for slab in slabs
             if slab.wire.storage and not request.dry
         ]
-        self._state.begin(regions, request.order, frozenset(request.checks), dry=request.dry)
+        self._state.begin(
+            regions, request.order, frozenset(request.checks), dry=request.dry,
+            sample=request.sample,
+        )  # fmt: skip
 
     def finish(self) -> None:
         """Need no waiting: a launch returns when its last program has."""
@@ -244,3 +254,6 @@ class Interpreter:
     def processes(self) -> set[int]:
         """Return the compile process, once it has started."""
         return set(self._state.processes)
+
+    def release(self) -> None:
+        """Need nothing: the host takes memory back by itself."""

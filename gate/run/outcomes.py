@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gate.dtypes import DTYPES
+from gate.dtypes import DTYPES, Array
+from gate.run.argwire import ChosenWire
 from gate.run.protocol import OutputFact
 from gate.run.tensors import Slab
 from gate.run.values import dtype_name, to_array
@@ -21,16 +22,21 @@ _MAX_DEPTH = 3
 
 
 def collect_outputs(
-    returned: Any, names: Sequence[str], slabs: Sequence[Slab], max_bytes: int
+    returned: Any,
+    names: Sequence[str],
+    slabs: Sequence[Slab],
+    max_bytes: int,
+    chosen: ChosenWire | None = None,
 ) -> tuple[OutputFact, ...]:
     """Return a fact for each declared return, each value beyond them, and each judged arg.
 
     max_bytes  a tensor with more (a scalar expanded a million times over) comes without its data
+    chosen     which slices are wanted of which tensors; their facts have the shape of the whole
 
     Several returns come as a tuple or list by order, or as a dict, named tuple or dataclass by
     name. One return is the value itself, or the only member of a tuple.
     """
-    collector = _Collector(slabs, max_bytes)
+    collector = _Collector(slabs, max_bytes, chosen)
     facts = [
         f for name, value in named_values(returned, names) for f in collector.facts(name, value)
     ]
@@ -85,9 +91,12 @@ def _mapping(value: Any) -> Mapping[str, Any] | None:
 class _Collector:
     """Makes facts of values, knowing the tensors of the call."""
 
-    def __init__(self, slabs: Sequence[Slab], max_bytes: int) -> None:
+    def __init__(
+        self, slabs: Sequence[Slab], max_bytes: int, chosen: ChosenWire | None = None
+    ) -> None:
         self.slabs = slabs
         self.max_bytes = max_bytes
+        self.chosen = chosen
 
     def facts(self, name: str, value: Any, depth: int = 0) -> list[OutputFact]:
         """Return the facts of one value; a list has one for each of its members."""
@@ -112,7 +121,8 @@ class _Collector:
         kind = dtype_name(tensor.dtype)
         strided = tensor.layout is torch.strided and not tensor.is_quantized
         sendable = kind in DTYPES and strided and tensor.device.type != "meta"
-        if sendable and tensor.numel() * tensor.element_size() > self.max_bytes:
+        wanted = self._wanted(name, tensor) if sendable else [tensor]
+        if sendable and sum(t.numel() * t.element_size() for t in wanted) > self.max_bytes:
             sendable = False
         return OutputFact(
             name=name,
@@ -121,8 +131,29 @@ class _Collector:
             device=tensor.device.type,
             is_arg=_same_tensor(value, tensor, self.slabs),
             overlaps=_overlaps(tensor, self.slabs),
-            data=to_array(tensor) if sendable else None,
+            data=self._data(name, tensor, wanted) if sendable else None,
         )
+
+    def _axis(self, name: str, tensor: torch.Tensor) -> int | None:
+        """Return the axis along which slices of a tensor are wanted; None: all of it is."""
+        if self.chosen is None:
+            return None
+        axis = dict(self.chosen.axes).get(name.partition("[")[0])
+        if axis is None or not 0 <= axis + tensor.ndim < tensor.ndim:
+            return None
+        return axis if tensor.shape[axis] == self.chosen.extent else None
+
+    def _wanted(self, name: str, tensor: torch.Tensor) -> list[torch.Tensor]:
+        axis = self._axis(name, tensor)
+        if axis is None or self.chosen is None:
+            return [tensor]
+        return [tensor.select(axis, index) for index in self.chosen.indices]
+
+    def _data(self, name: str, tensor: torch.Tensor, wanted: list[torch.Tensor]) -> Array:
+        axis = self._axis(name, tensor)
+        if axis is None:
+            return to_array(tensor)
+        return np.stack([to_array(one) for one in wanted], axis)
 
 
 def _number(value: bool | int | float) -> Any:

@@ -287,6 +287,15 @@ class KernelWorker:
             )  # fmt: skip
         return replace(seen, output=answer.output) if answer.output else cast(Observation, seen)
 
+    def forget(self, root: str) -> None:
+        """End the process of a tree; the next request starts another. What its code kept in memory
+        is gone with it.
+
+        Raises
+            WorkerError  the worker was closed
+        """
+        self._trees.link(root).discard()
+
     def close(self) -> None:
         """End every process of this worker."""
         self._trees.close()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gate.dtypes import Array
-from gate.run.argwire import ArgWire, GradWire
+from gate.run.argwire import ArgWire, ChosenWire, GradWire
 
 FRAME_VERSION = 1
 """Version of this page; a worker that speaks another is refused."""
@@ -55,6 +55,9 @@ class RunRequest:
     """Which poison pattern fills fresh memory (0 or 1)."""
     calls: int = 1
     """Calls on fresh copies of the args; more than one compares their bits."""
+    reuse: bool = False
+    """After the first call, call again on the same buffers: inputs restored, outputs and scratch as
+    the first call left them."""
     order: str = "forward"
     """Program order in the interpreter: `forward`, `reversed` or `shuffled`."""
     config: int | None = None
@@ -62,6 +65,11 @@ class RunRequest:
     dry: bool = False
     """Record every launch and run none, on sparse memory that nothing paints: for grids of cases
     that are far too large to run."""
+    sample: int = 0
+    """In a dry run of the interpreter, so many programs of each launch are run all the same, those
+    at its ends first, and what their addresses come to is looked at."""
+    chosen: ChosenWire | None = None
+    """Which slices of what comes back are wanted; None: everything."""
     checks: tuple[str, ...] = ()
     """Further checks: `bounds`, `wrap`, `race`, `compile` (interpreter); `specialise` (interpreter:
     `Observation.specialisations`); `memcheck` (a worker under compute-sanitizer, which sets it
@@ -221,6 +229,12 @@ class Observation:
     """Faults seen by the device's checks."""
     differs: tuple[str, ...] = ()
     """Outputs whose bits differ between the calls of one request."""
+    second: tuple[OutputFact, ...] = ()
+    """What another call on equal inputs gave, when any bit of it differs from the first."""
+    reused: bool = False
+    """Whether that call had the very buffers of the first."""
+    second_error: ErrorFact | None = None
+    """Why that second call did not return."""
     configs: tuple[str, ...] = ()
     """Autotune configs of the launched kernel that has most of them, in order, as text; those that
     its own pruning leaves out are empty. None: not autotuned."""

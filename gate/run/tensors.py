@@ -7,8 +7,8 @@ for each tensor, so that a kernel that copies one guard onto another is seen too
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ import torch
 
 from gate.dtypes import DTYPES, Array, DType, Kind
 from gate.run.argwire import TensorWire
+from gate.run.contents import check_contents, pieces, whole
 from gate.run.protocol import TouchFact
-from gate.run.values import to_tensor, torch_dtype
+from gate.run.values import torch_dtype
 
 GUARD_BYTES = 16_384
 """Bytes of each guard: a tile of 4096 float32 past the end lands in it."""
@@ -68,7 +69,9 @@ def make_slab(
 
     Raises
         MemoryError, RuntimeError  the device has no room for it
+        ValueError                 its values have another shape
     """
+    check_contents(wire)
     kind = DTYPES[wire.dtype]
     size = wire.storage * kind.itemsize
     home = "cpu" if wire.on_cpu else device
@@ -83,7 +86,7 @@ def make_slab(
     _paint(held, start, paint)
     logical = _logical(held[start : start + size], kind.storage, wire)
     if logical.size:
-        logical[...] = wire.data if wire.data is not None else poison_value(kind, poison)
+        logical[...] = whole(wire) if wire.data is not None else poison_value(kind, poison)
     if home != "cpu":
         memory = memory.to(home)
     return Slab(
@@ -107,6 +110,21 @@ def make_sparse(wire: TensorWire, device: str) -> Slab:
     return Slab(
         wire=wire, tensor=_view(memory, 0, wire), memory=memory, start=0, before=None, paint=None
     )
+
+
+def laid_again(slab: Slab) -> Slab:
+    """Return the tensor of a slab for another call on the same memory: what was sent is put back,
+    and what had no values (an output, a workspace) stays as it is."""
+    if slab.wire.data is not None and slab.tensor.numel():
+        _write(slab)
+    return replace(slab, tensor=_view(slab.memory, slab.start, slab.wire))
+
+
+def _write(slab: Slab) -> None:
+    """Set every element to what was sent."""
+    raw = _raw(slab.memory, slab.start, slab.wire)
+    for _, held, sent in pieces(slab.wire, raw):
+        held.copy_(sent)
 
 
 def _logical(storage: Array, dtype: np.dtype[Any], wire: TensorWire) -> Array:
@@ -149,11 +167,11 @@ def _large_slab(wire: TensorWire, size: int, home: str, paint: Any, poison: Any)
     for first, last in _painted(slab):
         piece = np.full((last - first) // paint.itemsize, paint).view(np.uint8)
         memory[first:last] = torch.from_numpy(piece).to(home)
-    if tensor.numel():
-        data = np.broadcast_to(poison, wire.shape) if wire.data is None else wire.data
-        fresh = to_tensor(np.asarray(data)).view(_RAW[paint.itemsize]).to(home)
-        raw = _raw(memory, GUARD_BYTES, wire)
-        raw.copy_(fresh[tuple(slice(0, n) for n in raw.shape)])
+    if tensor.numel() and wire.data is not None:
+        _write(slab)
+    elif tensor.numel():
+        bits = np.asarray(poison).view(f"i{paint.itemsize}").item()
+        _raw(memory, GUARD_BYTES, wire).fill_(bits)
     return slab
 
 
@@ -195,20 +213,30 @@ def _touched_large(slab: Slab) -> list[TouchFact]:
             found.append(_fact(slab, "gap", np.unique(places // step)))
     if slab.wire.io == "in" and slab.wire.data is not None and slab.tensor.numel():
         raw = _raw(slab.memory, slab.start, slab.wire)
-        sent = to_tensor(np.asarray(slab.wire.data)).view(raw.dtype).to(raw.device)
-        found += _changed_values(slab, sent[tuple(slice(0, n) for n in raw.shape)])
+        found += _changed_values(slab, pieces(slab.wire, raw))
     return found
 
 
-def _changed_values(slab: Slab, sent: torch.Tensor) -> list[TouchFact]:
-    """Return the fact of an input whose elements are not what was sent (both as integers)."""
-    now = _raw(slab.memory, slab.start, slab.wire)
-    differs = (now != sent).reshape(-1)
-    count = int(differs.sum())
+def _changed_values(
+    slab: Slab, parts: Iterable[tuple[int, torch.Tensor, torch.Tensor]]
+) -> list[TouchFact]:
+    """Return the fact of an input whose elements are not what was sent.
+
+    parts  (index of its first slice, elements now, what was sent), both as integers
+    """
+    count, first = 0, 0
+    for start, now, sent in parts:
+        differs = (now != sent).reshape(-1)
+        here = int(differs.sum())
+        if here and not count:
+            place = list(np.unravel_index(int(differs.to(torch.uint8).argmax()), tuple(now.shape)))
+            if slab.wire.repeats is not None:
+                place[slab.wire.repeats] += start
+            shape = slab.wire.shape
+            first = int(np.ravel_multi_index(tuple(place), shape)) if shape else 0
+        count += here
     if not count:
         return []
-    place = np.unravel_index(int(differs.to(torch.uint8).argmax()), tuple(now.shape))
-    first = int(np.ravel_multi_index(place, slab.wire.shape)) if slab.wire.shape else 0
     return [TouchFact(arg=slab.wire.name, where="value", count=count, first=first)]
 
 
@@ -291,7 +319,8 @@ def touched(slab: Slab) -> list[TouchFact]:
     }
     found = [_fact(slab, where, part) for where, part in parts.items() if part.size]
     if slab.tensor.numel():
-        found += _changed_values(slab, _raw(slab.before, slab.start, slab.wire))
+        sent = _raw(slab.before, slab.start, slab.wire)
+        found += _changed_values(slab, [(0, _raw(slab.memory, slab.start, slab.wire), sent)])
     return found
 
 

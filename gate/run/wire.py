@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,31 @@ _POISONED = (Io.OUT, Io.SCRATCH)
 def wire_args(bound: BoundCase, inputs: Inputs) -> tuple[ArgWire, ...]:
     """Return every arg of the case, in schema order, as data for a worker."""
     return tuple(_arg(arg, inputs.values.get(arg.name)) for arg in bound.args if not _comes_in(arg))
+
+
+def huge_args(bound: BoundCase, block: Inputs, axes: Mapping[str, int]) -> tuple[ArgWire, ...]:
+    """Return every arg of a case past 2**31 elements: the values of those that have the independent
+    dim are those of a few slices, and repeat.
+
+    bound  the whole case
+    block  inputs with as many slices as repeat
+    axes   arg -> its axis of the dim, counted from the end
+    """
+    return tuple(
+        _repeating(wire, axes[wire.name]) if wire.name in axes else wire
+        for wire in (_arg(arg, block.values.get(arg.name)) for arg in bound.args)
+    )
+
+
+def _repeating(arg: ArgWire, axis: int) -> ArgWire:
+    match arg:
+        case TensorWire() if arg.data is not None:
+            return replace(arg, repeats=axis + len(arg.shape))
+        case ListWire():
+            items = (replace(i, repeats=axis + len(i.shape)) for i in arg.items)
+            return replace(arg, items=tuple(items))
+        case _:
+            return arg
 
 
 def wire_gradients(

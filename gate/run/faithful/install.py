@@ -105,11 +105,12 @@ class FaithfulState:
 
     def begin(
         self, tensors: Sequence[TensorRegion], order: str, checks: frozenset[str],
-        *, dry: bool = False,
+        *, dry: bool = False, sample: int = 0,
     ) -> None:  # fmt: skip
         """Prepare for a call: its tensors, the order of programs and the checks to make.
 
-        dry  launches are announced and their grids checked, and no program runs
+        dry     launches are announced and their grids checked, and no program runs
+        sample  but so many of each launch
         """
         from gate.run.faithful.storage import Storages  # noqa: PLC0415 - needs torch
         from gate.run.faithful.watch import Faults, Watch  # noqa: PLC0415 - see above
@@ -119,7 +120,8 @@ class FaithfulState:
         builder.watch_wraps = builder.watch.wrap
         builder.storages = Storages(tensors)
         self._launcher.order = order
-        self._launcher.dry = dry
+        self._launcher.dry = dry and not sample
+        self._launcher.sample = sample
         self._compile = "compile" in checks and not dry
         self._specialise = "specialise" in checks
         self._specialisations = {}

@@ -51,6 +51,7 @@ class Launcher:
         self.language = language
         self.order = "forward"
         self.dry = False
+        self.sample = 0
         self.on_launch: list[Callable[[Any, Mapping[str, Any], Mapping[str, Any]], None]] = []
         self.confirm: Confirm | None = None
         self._code: dict[Any, Callable[..., Any]] = {}
@@ -149,6 +150,8 @@ class Launcher:
         return None if confirm is None else lambda: confirm(kernel, arguments, options)
 
     def _numbers(self, count: int) -> Iterator[int] | list[int] | range:
+        if 0 < self.sample < count:
+            return sampled(count, self.sample)
         match self.order:
             case "reversed":
                 return range(count - 1, -1, -1)
@@ -166,6 +169,15 @@ class Launcher:
         self.builder.spins.moved()
         if watch.races is not None:
             watch.races.begin_program(number)
+
+
+def sampled(count: int, most: int) -> list[int]:
+    """Return the numbers of a few programs: the first, the last, and some between, in order.
+
+    >>> sampled(10**6, 5)
+    [0, 249999, 499999, 749999, 999999]
+    """
+    return [number * (count - 1) // (most - 1) for number in range(most)]
 
 
 class Arguments:
