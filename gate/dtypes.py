@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 F64 = npt.NDArray[np.float64]
+_EXPONENT = np.int64(0x7FF0_0000_0000_0000)
+"""The exponent field of a float64."""
 
 
 class Kind(enum.Enum):
@@ -80,6 +82,10 @@ class DType:
         return (int(info.min), int(info.max))
 
 
+_BITS = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+"""Storage of 16-bit floats."""
+
+
 def _int(name: str, kind: Kind) -> DType:
     storage = np.dtype(name)
     return DType(name=name, kind=kind, bits=storage.itemsize * 8, storage=storage)
@@ -114,8 +120,29 @@ DTYPES: Mapping[str, DType] = MappingProxyType(_table())
 
 
 def to_float64(array: Array) -> F64:
-    """Return the values of any array of a format dtype as float64 (exact, but for 64-bit ints)."""
-    return np.asarray(array).astype(np.float64)
+    """Return the values of any array of a format dtype as float64 (exact, but for 64-bit ints).
+
+    An array that is float64 already is returned itself: what is done to the result in place is
+    done to it.
+    """
+    return np.asarray(array).astype(np.float64, copy=False)
+
+
+def peak(array: Array) -> float:
+    """Return the largest |value| of an array of a format dtype, 0 for nothing; not finite (but
+    which of NaN and Inf is not said) where some element is not.
+
+    Found on the bits where a dtype's own arithmetic is slow: without its sign, a float grows with
+    its bits.
+    """
+    if array.size == 0:
+        return 0.0
+    if array.dtype in _BITS:
+        top = (array.view(np.uint16) & np.uint16(0x7FFF)).max()
+        return float(np.asarray(top).view(array.dtype))
+    if array.dtype.kind == "f":
+        return float(np.maximum(array.max(), -array.min()))
+    return float(np.abs(to_float64(array)).max())
 
 
 def encode(values: F64, dtype: str) -> Array:
@@ -135,6 +162,17 @@ def encode(values: F64, dtype: str) -> Array:
         return round_to(values, kind).astype(np.float32).astype(kind.storage)
 
 
+def rounded(values: F64, dtype: str) -> F64:
+    """Return float64 values as `dtype` holds them: `to_float64(encode(values, dtype))`.
+
+    Raises
+        KeyError  no such dtype
+    """
+    if dtype == "bfloat16":  # its casts are slow, and have nothing to add on the grid
+        return round_to(values, DTYPES[dtype])
+    return to_float64(encode(values, dtype))
+
+
 def round_to(values: F64, kind: DType) -> F64:
     """Round float64 values to the grid of a float dtype, ties to even, subnormals included.
 
@@ -144,15 +182,23 @@ def round_to(values: F64, kind: DType) -> F64:
     dtype has for it (NaN where there is no infinity).
     """
     v = np.asarray(values, dtype=np.float64)
+    if peak(v) <= kind.largest:
+        return _on_grid(v, kind)
     finite = np.isfinite(v)
     beyond = finite & (np.abs(v) > 2 * kind.largest)  # the magic constant would overflow there
-    safe = np.where(finite & ~beyond, v, 0.0)
-    magic = _spacing(safe, kind) * (1.5 * 2.0**52)
-    rounded = np.where(safe == 0, safe, (safe + magic) - magic)
-    rounded = np.where((rounded == 0) & (safe != 0), np.copysign(0.0, safe), rounded)
-    rounded = np.where(np.abs(rounded) > kind.largest, np.copysign(np.inf, safe), rounded)
-    rounded = np.where(beyond, np.copysign(np.inf, v), rounded)
-    return np.where(finite, rounded, v)
+    near = _on_grid(np.where(finite & ~beyond, v, 0.0), kind)
+    near = np.where(np.abs(near) > kind.largest, np.copysign(np.inf, v), near)
+    near = np.where(beyond, np.copysign(np.inf, v), near)
+    return np.where(finite, near, v)
+
+
+def _on_grid(v: F64, kind: DType) -> F64:
+    """Round values of at most twice the largest; a zero keeps the sign of what became it."""
+    magic = _spacing(v, kind)
+    magic *= 1.5 * 2.0**52
+    near = np.asarray(v + magic)
+    near -= magic
+    return np.asarray(np.copysign(near, v, out=near))
 
 
 def ulp(dtype: str, at: F64) -> F64:
@@ -160,24 +206,21 @@ def ulp(dtype: str, at: F64) -> F64:
     kind = DTYPES[dtype]
     if not kind.is_float:
         return np.ones_like(at, dtype=np.float64)
-    size = np.fmin(np.abs(np.asarray(at, dtype=np.float64)), kind.largest)
+    size = np.asarray(at, dtype=np.float64)
+    if not peak(size) <= kind.largest:
+        size = np.fmin(np.abs(size), kind.largest)
     return _spacing(size, kind)
 
 
 def _spacing(at: F64, kind: DType) -> F64:
-    """Return the grid step of a float dtype at finite float64 values, from their exponent bits.
+    """Return the grid step of a float dtype at finite float64 values.
 
-    Reading and writing the exponent field is several times faster than frexp and ldexp.
+    The bits of a float64 without sign and significand are 2**exponent, and 0 for zero and what is
+    subnormal: several times faster than frexp and ldexp.
     """
-    if kind.storage == np.float64:
-        _, exponent = np.frexp(at)
-        exponent = np.where(at == 0, kind.min_exponent, exponent - 1)
-        step = np.maximum(exponent, kind.min_exponent) - kind.precision + 1
-        return np.asarray(np.ldexp(1.0, step), dtype=np.float64)
-    field = np.abs(at).view(np.int64) >> 52  # biased by 1023; 0 for zero and what is subnormal
-    least = kind.min_exponent + 1023
-    step = np.maximum(field, least) - (kind.precision - 1)
-    return np.asarray(step << 52).view(np.float64)
+    step = np.asarray(np.asarray(at).view(np.int64) & _EXPONENT).view(np.float64)
+    step *= 2.0 ** (1 - kind.precision)
+    return np.maximum(step, 2.0 ** (kind.min_exponent + 1 - kind.precision), out=step)
 
 
 def from_bytes(raw: bytes | bytearray | memoryview, dtype: str, shape: tuple[int, ...]) -> Array:

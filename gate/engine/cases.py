@@ -28,7 +28,7 @@ from gate.engine.task import OpTask
 from gate.engine.variant import Variant, variant_of
 from gate.errors import WorkerError
 from gate.judge.facts import blamed
-from gate.judge.judge import JudgeSettings, joined, judge_case
+from gate.judge.judge import CaseJudge, JudgeSettings, joined, judge_case
 from gate.judge.model import CaseJudgement, CaseStatus
 from gate.judge.oracle import ReferenceFault
 from gate.result import Digest
@@ -224,6 +224,8 @@ class CaseBench:
         self.lane = lane
         self.settings = settings
         self.root = root
+        self._rules = JudgeSettings(kernels=task.kernels, device=settings.device, dots=task.dots)
+        self._judge = CaseJudge(prepared.bound, prepared.inputs, prepared.oracle, self._rules)
 
     def run(self, variant: Variant) -> Observation:
         """Call the kernel in another variant."""
@@ -232,11 +234,8 @@ class CaseBench:
     def judge(self, observation: Observation, variant: Variant) -> CaseJudgement:
         """Judge what was seen by the reference, then by what needs further runs."""
         task, prepared = self.task, self.prepared
-        rules = JudgeSettings(kernels=task.kernels, device=self.settings.device, dots=task.dots)
         with self.lane.clock.phase(JUDGE):
-            judgement = judge_case(
-                prepared.bound, prepared.inputs, observation, prepared.oracle, rules
-            )
+            judgement = self._judge.judge(observation)
         if not needs_more(task.schema, judgement):
             return judgement
         again = self.again(observation, variant)
@@ -244,7 +243,7 @@ class CaseBench:
         found = judge_beside(
             task, again, observation, self.lane.reference, explains, prepared.inputs.dead
         )
-        return joined(judgement, found, observation, rules)
+        return joined(judgement, found, observation, self._rules)
 
     def _explains(self, ran: Ran) -> bool:
         """Whether the reference explains what another call of the entry came to."""

@@ -40,6 +40,9 @@ Job: TypeAlias = Callable[[Crew, Item, Listener], Result]
 
 LANES_EACH = 2
 """Lanes of one foreman: its process judges for about so many without holding them up."""
+CASES_EACH = 6
+"""Cases for each lane at least: a worker takes as long to come up as it takes for these, each
+compiled anew."""
 FEWEST_LANES = 4
 """Below this many lanes one process keeps up, and another would only cost its start."""
 
@@ -54,6 +57,8 @@ class Outcome(Generic[Result]):
     """The first kernel worker's greeting."""
     timings: Timings
     """Where the time went, over all crews."""
+    notes: tuple[str, ...] = ()
+    """What went wrong with workers beside the work: a lane that did not come up."""
     interrupted: bool = False
     """Whether it was cut short."""
 
@@ -65,6 +70,7 @@ def share_out(
     settings: RunSettings,
     listener: Listener = silent,
     weight: Callable[[Item], float] = lambda item: 0.0,
+    cases: int = 0,
 ) -> Outcome[Result]:
     """Work every item off, several side by side, and return the results in order.
 
@@ -74,12 +80,16 @@ def share_out(
     workers   what each crew is started with
     weight    how long an item is likely to take, in any unit: the longest are begun first, so that
               none of them is alone at the end
+    cases     of all items together; 0 when nobody knows. No more workers are started than these
+              keep busy
 
     Raises
         WorkerError  no worker could be started, or a foreman was lost
         GateError    what `job` raised
     """
     lanes = lane_count(settings)
+    if cases and not settings.jobs:
+        lanes = min(lanes, max(1, cases // CASES_EACH))
     if lanes < FEWEST_LANES or len(items) < 2:
         with Crew(workers, lanes) as crew:
             return _in_process(job, items, crew, listener)
@@ -112,7 +122,16 @@ def _in_process(
         stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
     kept = tuple(result for result in results if result is not None)
-    return Outcome(results=kept, info=crew.info, timings=crew.timings(), interrupted=interrupted)
+    _tell(crew.notes, listener)
+    return Outcome(
+        results=kept, info=crew.info, timings=crew.timings(), notes=crew.notes,
+        interrupted=interrupted,
+    )  # fmt: skip
+
+
+def _tell(notes: Sequence[str], listener: Listener) -> None:
+    for note in notes:
+        listener(Event(kind="note", text=note))
 
 
 # --- the side of the run ------------------------------------------------------------------------
@@ -138,6 +157,8 @@ class _Team(Generic[Item, Result]):
     """Held around `todo` and `results`."""
     timings: list[Timings] = field(default_factory=list)
     """One of each foreman that has finished."""
+    notes: list[str] = field(default_factory=list)
+    """What went wrong beside the work."""
     todo: deque[int] = field(default_factory=deque)
     """Numbers of the items that nobody has taken, in order."""
 
@@ -165,9 +186,11 @@ class _Team(Generic[Item, Result]):
         if self.info is None:
             raise WorkerError("the run was ended before a worker was up")
         found = tuple(self.results[number] for number in sorted(self.results))
+        _tell(self.notes, self.listener)
         return Outcome(
-            results=found, info=self.info, timings=_joined(self.timings), interrupted=interrupted
-        )
+            results=found, info=self.info, timings=_joined(self.timings), notes=tuple(self.notes),
+            interrupted=interrupted,
+        )  # fmt: skip
 
     def _tend_all(self, members: list[tuple[BaseProcess, Connection]]) -> None:
         with ThreadPoolExecutor(len(members), thread_name_prefix="foreman") as pool:
@@ -203,9 +226,10 @@ class _Team(Generic[Item, Result]):
                     self.results[number] = result
                 under_way += self._hand(connection) - 1
             connection.send(None)
-            timings = _received(connection)
+            timings, notes = _received(connection)
             with self.lock:
                 self.timings.append(timings)
+                self.notes.extend(notes)
         except (EOFError, OSError) as lost:
             raise WorkerError(
                 "a process that judges for this run was lost (out of memory?); "
@@ -299,7 +323,7 @@ def _foreman(
     try:
         while (message := connection.recv()) is not None:
             pool.submit(work, *message)
-        say(crew.timings())
+        say((crew.timings(), crew.notes))
         connection.recv()  # until the run hangs up
     except (EOFError, OSError):
         crew.close()

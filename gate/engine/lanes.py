@@ -6,23 +6,27 @@ crew, so that one op uses every lane and many ops share them.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gate.engine.clock import OTHER, WORKER, Clock
 from gate.engine.oracle import ReferenceCache
+from gate.errors import WorkerError
 from gate.result import Timings
 from gate.run.pool import (
     KernelWorker,
     ReferenceWorker,
     WorkerSettings,
-    start_references,
-    start_workers,
+    close_all,
+    make_references,
+    make_workers,
 )
 from gate.run.serving import WorkerInfo
 
@@ -31,6 +35,7 @@ SHARERS = 2
 costs the import of torch, seconds of a core and half a gigabyte."""
 
 T = TypeVar("T")
+Worker = TypeVar("Worker")
 Item = TypeVar("Item")
 FAR_AT_ONCE = 8
 """Such cases on one GPU at the same time, at most: an op has one for each tensor."""
@@ -60,52 +65,132 @@ class Lane:
     """Held while a job runs; a second user is a defect."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """A job that waits for a lane."""
+
+    future: Future[Any]
+    """Takes its result."""
+    job: Callable[[Lane], Any]
+    """What to do."""
+
+    def run(self, lane: Lane, clock: Clock) -> None:
+        """Do it, and hand over what came of it."""
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            with lane.busy, clock.phase(OTHER):
+                found = self.job(lane)
+        except BaseException as problem:  # noqa: BLE001 - it is the caller's, who waits for it
+            self.future.set_exception(problem)
+        else:
+            self.future.set_result(found)
+
+
 class Crew:
-    """All lanes of a run. Close it, or use it as a context manager."""
+    """All lanes of a run. Close it, or use it as a context manager.
+
+    A worker takes seconds to come up, and workers that come up at once hold each other up. So a
+    crew is ready with its first lane; the others start then, and take jobs as they come up. One
+    that fails to start is told in `notes`; a reference worker that does fails every job.
+    """
 
     def __init__(self, settings: WorkerSettings, count: int) -> None:
+        """Start workers, and wait for the first kernel worker.
+
+        Raises
+            WorkerError  it did not come up, nor did another
+        """
         self.settings = settings
         self._checked: Crew | None = None
         self._checking = threading.Lock()
         cache = ReferenceCache()
         self.clock = Clock()
         started = time.monotonic()
-        with ThreadPoolExecutor(2, thread_name_prefix="start") as starter:
-            references = starter.submit(start_references, settings, -(-count // SHARERS))
-            try:
-                kernels = start_workers(settings, count)
-            finally:
-                failed = references.exception()
-            if failed is not None:
-                for worker in kernels:
-                    worker.close()
-                raise failed
-        self.references = references.result()
+        self.references = make_references(settings, -(-count // SHARERS))
         self.lanes = [
             Lane(kernel, self.references[number // SHARERS], cache, self.clock)
-            for number, kernel in enumerate(kernels)
+            for number, kernel in enumerate(make_workers(settings, count))
         ]
         self._far_here = _sparse_memory(FAR_MIB)
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._change = threading.Condition()
+        self._running: list[Lane] = []
+        self._problems: list[WorkerError] = []
+        self._broken: WorkerError | None = None
+        self._closed = False
+        try:
+            self._begin(started)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, started: float) -> None:
+        """Start the first lane, then, without waiting for them, the others."""
+        first, *others = self.lanes
+        self._thread(self._open_reference, self.references[0])
+        self._thread(self._serve, first)
+        with self._change:
+            self._change.wait_for(lambda: self._running or self._problems)
+        for reference in self.references[1:]:
+            self._thread(self._open_reference, reference)
+        for lane in others:
+            self._thread(self._serve, lane)
+        with self._change:
+            self._change.wait_for(lambda: self._running or len(self._problems) == len(self.lanes))
+            if not self._running:
+                raise self._problems[0]
         self._up = time.monotonic()
         self._start_seconds = self._up - started
-        self._local = threading.local()
-        self._free = list(self.lanes)
-        self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(count, "lane", initializer=self._take_lane)
 
-    def _take_lane(self) -> None:
-        with self._lock:
-            self._local.lane = self._free.pop()
+    def _thread(self, job: Callable[[Worker], None], of: Worker) -> None:
+        threading.Thread(target=job, args=(of,), name="lane", daemon=True).start()
+
+    def _open_reference(self, reference: ReferenceWorker) -> None:
+        try:
+            reference.start()
+        except WorkerError as problem:
+            with self._change:
+                self._broken = self._broken or problem
+
+    def _serve(self, lane: Lane) -> None:
+        """The life of a lane: come up, and do one job after the other."""
+        try:
+            lane.kernel.start()
+        except WorkerError as problem:
+            with self._change:
+                if not self._closed:
+                    self._problems.append(problem)
+                self._change.notify_all()
+            return
+        with self._change:
+            self._running.append(lane)
+            self._change.notify_all()
+        while (task := self._tasks.get()) is not None:
+            task.run(lane, self.clock)
 
     @property
     def info(self) -> WorkerInfo:
-        """The first kernel worker's greeting."""
-        return self.lanes[0].kernel.info
+        """The greeting of the first kernel worker that came up."""
+        return self._running[0].kernel.info
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong with lanes while others did their work."""
+        with self._change:
+            if not self._problems:
+                return ()
+            return (
+                f"{len(self._problems)} of {len(self.lanes)} workers did not come up, and the "
+                f"others did their work: {self._problems[0].message}",
+            )
 
     def timings(self) -> Timings:
-        """Return where the time went since the workers were up."""
+        """Return where the time went since the first lane was up."""
+        with self._change:
+            lanes = len(self._running)
         return Timings(
-            lanes=len(self.lanes),
+            lanes=lanes,
             start_seconds=round(self._start_seconds, 3),
             run_seconds=round(time.monotonic() - self._up, 3),
             worker_mib=tuple(lane.kernel.peak_mib for lane in self.lanes),
@@ -149,14 +234,20 @@ class Crew:
             return self._checked
 
     def submit(self, job: Callable[[Lane], T]) -> Future[T]:
-        """Run a job on the next free lane."""
+        """Run a job on the next free lane.
 
-        def run() -> T:
-            lane: Lane = self._local.lane
-            with lane.busy, self.clock.phase(OTHER):
-                return job(lane)
-
-        return self._pool.submit(run)
+        Raises
+            WorkerError   a reference worker did not come up
+            RuntimeError  the crew is closed
+        """
+        future: Future[T] = Future()
+        with self._change:
+            if self._closed:
+                raise RuntimeError("a closed crew takes no jobs")
+            if self._broken is not None:
+                raise self._broken
+            self._tasks.put(_Task(future, job))
+        return future
 
     def call(self, job: Callable[[Lane], T]) -> T:
         """Run a job on the next free lane and wait for it."""
@@ -184,12 +275,18 @@ class Crew:
                 future.cancel()
 
     def close(self) -> None:
-        """Stop every worker; jobs in flight end with their workers."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        for lane in self.lanes:
-            lane.kernel.close()
-        for reference in self.references:
-            reference.close()
+        """Stop every worker, also those that are starting; jobs in flight end with their
+        workers, and those that wait are cancelled."""
+        with self._change:
+            self._closed = True
+        with contextlib.suppress(queue.Empty):
+            while True:
+                task = self._tasks.get_nowait()
+                if task is not None:
+                    task.future.cancel()
+        for _ in self.lanes:
+            self._tasks.put(None)
+        close_all([*(lane.kernel for lane in self.lanes), *self.references])
         if self._checked is not None:
             self._checked.close()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gate.case.bound import BoundCase, BoundList, BoundTensor
 from gate.dtypes import DTYPES, F64, Array, encode, to_float64
-from gate.judge.evidence import rms
+from gate.judge.side import rms
 from gate.judge.tolerance import roundoff
 from gate.schema.model import Io
 from gate.seed import Seed

@@ -106,7 +106,8 @@ def run_ops(
     """
     deadline = time.monotonic() + settings.seconds if settings.seconds else None
     job = partial(_run_op, settings=settings, deadline=deadline)
-    return share_out(job, tasks, worker_settings(settings, tasks), settings, listener)
+    cases = sum(settings.cases_of(task.schema.op) for task in tasks)
+    return share_out(job, tasks, worker_settings(settings, tasks), settings, listener, cases=cases)
 
 
 def task_weight(task: OpTask) -> float:
@@ -150,6 +151,8 @@ def _result(
     notes = list(scope.notes)
     if worker:
         notes.extend(worker.notes)
+    if outcome:
+        notes.extend(outcome.notes)
     return RunResult(
         info=info,
         policy=policy,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from gate.judge.model import Comparison, ErrorStats, FailureKind, Margin
 from gate.judge.nonfinite import Apart, apart, forgive
 from gate.judge.oracle import Witness
 from gate.judge.pairing import by_mean, differs, exact, picks
-from gate.judge.stats import error_stats
+from gate.judge.side import Side
+from gate.judge.stats import Known, error_stats
 from gate.judge.tolerance import Explained, Rule, explain, make_rule, roundoff
 from gate.schema.expr import evaluate
 from gate.schema.model import CompareKind, Return, TensorArg
@@ -141,10 +142,10 @@ def _by_value(subject: Subject, ctx: Context, method: Method) -> Compared:
     evidence = _evidence(subject, found.values, ref, mask, order, ctx)
     tolerance = (isinstance(subject.item, Return) and subject.item.tolerance) or None
     rule = make_rule(tolerance or ctx.schema.tolerance, ctx.working, subject.dtype)
-    wrong, allowed, margin = np.array(found.wrong & live), np.zeros(out.shape), None
+    wrong, allowed, margin = np.array(found.wrong & live), _everywhere(0.0, out), None
     if method is Method.GRID and rule.atol is None:
         flipped = flips(evidence, roundoff(rule.working))
-        wrong[mask], words = flipped.wrong, flipped.rule
+        wrong, words = _spread(flipped.wrong, mask, wrong), flipped.rule
         wrong |= _beyond_float64(subject, out, ref, live)
         if ctx.specials and not ctx.strict and wrong.any():
             # What NaN and Inf become in an integer is not defined, on a CPU or a GPU.
@@ -152,36 +153,65 @@ def _by_value(subject: Subject, ctx: Context, method: Method) -> Compared:
             wrong &= True if tied is None else ~tied
     else:
         explained = explain(evidence, rule)
-        wrong[mask], words = explained.wrong, explained.rule
-        allowed[mask] = explained.allowed
+        wrong, words = _spread(explained.wrong, mask, wrong), explained.rule
+        allowed = _spread(explained.allowed, mask, allowed)
         margin = _margin(subject.name, evidence, rule, explained)
-    result = _value_result(subject, found, (out, ref, live), wrong, allowed, words, evidence, rule)
+    result = _value_result(
+        subject, found, (out, ref, live), wrong, allowed, words, evidence, rule, told=ctx.told
+    )
     return replace(result, margin=margin)
+
+
+def _everywhere(value: float, like: F64) -> F64:
+    """Return one number shown as an array, without its memory."""
+    return np.broadcast_to(np.float64(value), like.shape)
+
+
+def _spread(values: Any, mask: Mask, rest: Any) -> Any:
+    """Put the values of the compared elements in their places, beside the rest."""
+    if values.size == mask.size:
+        return values.reshape(mask.shape)
+    whole = np.array(rest)
+    whole[mask] = values
+    return whole
 
 
 def _margin(name: str, evidence: Evidence, rule: Rule, explained: Explained) -> Margin:
     """Return how much of its allowance an output took."""
-    error = np.abs(evidence.out - evidence.ref)
+    error = evidence.error
     beyond = error if rule.atol is not None else evidence.excess()
-    over = beyond > 0
-    with np.errstate(divide="ignore", over="ignore"):
-        shares = beyond[over] / explained.allowed[over]
     return Margin(
         output=name, working=rule.working, term=explained.term,
-        share=float(shares.max(initial=0.0)), error=float(error.max(initial=0.0)),
+        share=_largest_share(beyond, explained.allowed), error=float(error.max(initial=0.0)),
     )  # fmt: skip
+
+
+def _largest_share(beyond: F64, allowed: F64) -> float:
+    """Return the largest share of its allowance that an element took, of those that took some."""
+    most = beyond.max(initial=0.0)
+    if not most > 0:
+        return 0.0
+    with np.errstate(divide="ignore", over="ignore"):
+        if not any(allowed.strides):  # a division keeps the order: the largest is the largest
+            return float(most / allowed[0])
+        over = beyond > 0
+        return float((beyond[over] / allowed[over]).max())
 
 
 def _value_result(
     subject: Subject, found: Apart, sides: tuple[F64, F64, Mask], wrong: Mask, allowed: F64,
-    words: str, evidence: Evidence, rule: Rule,
+    words: str, evidence: Evidence, rule: Rule, *, told: bool,
 ) -> Compared:  # fmt: skip
     out, ref, live = sides
     mask = np.asarray(found.finite & live)
-    stats = error_stats(
-        out, ref, subject.dtype, compared=mask, wrong=wrong, allowed=allowed,
-        appeared=found.appeared & live & ~found.forgiven, swallowed=found.swallowed & live,
-    )  # fmt: skip
+    stats = None
+    if told:
+        known = Known(error=evidence.error, size=evidence.side.size, ulps=evidence.side.ulps)
+        stats = error_stats(
+            out, ref, subject.dtype, compared=mask, wrong=wrong, allowed=allowed, known=known,
+            appeared=None if found.plain else found.appeared & live & ~found.forgiven,
+            swallowed=None if found.plain else found.swallowed & live,
+        )  # fmt: skip
     kind, detail = _name(found, wrong, live)
     return Compared(
         comparison=_comparison(subject, not wrong.any(), words, stats),
@@ -206,6 +236,8 @@ def _name(found: Apart, wrong: Mask, live: Mask) -> tuple[FailureKind | None, st
 
 
 def _value_notes(name: str, found: Apart, live: Mask, wrong: Mask) -> tuple[str, ...]:
+    if found.plain:
+        return ()
     notes = []
     if (found.swallowed & live & ~wrong).any():
         notes.append(f"`{name}` swallows NaN: finite where the reference is NaN")
@@ -239,28 +271,45 @@ def _ordered(subject: Subject) -> tuple[F64, F64, Array | None]:
 def _evidence(
     subject: Subject, out: F64, ref: F64, mask: Mask, order: Array | None, ctx: Context
 ) -> Evidence:
-    def taker(sort: bool) -> Callable[[F64], F64 | None]:
-        def take(whole: F64) -> F64 | None:
+    return Evidence(
+        _chosen(out, mask),
+        _side(subject, ref, mask, order, ctx),
+        ctx.reach,
+        lambda: ctx.mixing.terms(subject.index, subject.part),
+        gain=ctx.gain,
+    )
+
+
+def _side(subject: Subject, ref: F64, mask: Mask, order: Array | None, ctx: Context) -> Side:
+    """Return the reference at the compared elements: where these are all, one made before."""
+
+    def taker(sort: bool) -> Callable[[Array], Array | None]:
+        def take(whole: Array) -> Array | None:
             if whole.shape != mask.shape:
                 return None
             if order is not None:
-                whole = np.sort(whole, -1) if sort else np.take_along_axis(whole, order, -1)
-            return whole[mask]
+                wide = to_float64(whole)
+                whole = np.sort(wide, -1) if sort else np.take_along_axis(wide, order, -1)
+            return np.asarray(_chosen(whole, mask))
 
         return take
 
-    return Evidence(
-        out[mask],
-        ref[mask],
-        subject.dtype,
-        subject.witness,
-        taker(True),
-        taker(False),
-        ctx.reach,
-        lambda: ctx.mixing.terms(subject.index, subject.part),
+    shared = order is None and bool(mask.all())
+    key = (subject.index, subject.part, subject.dtype)
+    if shared and key in ctx.sides:
+        return ctx.sides[key]
+    side = Side(
+        _chosen(ref, mask), subject.dtype, subject.witness, taker(True), taker(False),
         lambda: ctx.nearby.pairs(subject.index, subject.part),
-        gain=ctx.gain,
-    )
+    )  # fmt: skip
+    if shared:
+        ctx.sides[key] = side
+    return side
+
+
+def _chosen(whole: Any, mask: Mask) -> Any:
+    """Return the elements that are compared, flat and in C order."""
+    return whole.reshape(-1) if mask.all() else whole[mask]
 
 
 # --- other rules --------------------------------------------------------------------------------

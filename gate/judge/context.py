@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gate.case.bound import BoundCase
@@ -11,6 +11,7 @@ from gate.judge.mixing import Mixing
 from gate.judge.nearby import Nearby
 from gate.judge.nonfinite import Dependence
 from gate.judge.oracle import References
+from gate.judge.side import Side
 from gate.schema.model import OpSchema
 
 
@@ -58,6 +59,12 @@ class Context:
     """Tile sizes seen in the launches, for the words on where it is wrong."""
     dots: bool = True
     """Whether the op's kernels may hold a dot."""
+    told: bool = True
+    """Whether what is wrong is put into words, numbers and a picture; otherwise it is only named,
+    for one who asks whether something is wrong at all."""
+    sides: dict[tuple[int, int | None, str], Side] = field(default_factory=dict)
+    """(place among the reference's values, place in a list, output dtype) -> the reference where
+    every element is compared: it is the same for every output that is shown."""
 
     @property
     def schema(self) -> OpSchema:

@@ -13,7 +13,7 @@ from gate.case.bound import BoundCase, BoundList, BoundScalar, BoundTensor
 from gate.case.frame import plain
 from gate.case.inputs import live_mask
 from gate.case.model import DtypeScalar
-from gate.dtypes import DTYPES, to_float64
+from gate.dtypes import DTYPES, Array, peak, to_float64
 from gate.schema.expr import Expr
 from gate.schema.model import Io, Live
 from gate.schema.nodes import DtypeName
@@ -56,9 +56,16 @@ def largest_magnitude(inputs: Mapping[str, Any]) -> float:
     for value in inputs.values():
         for array in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(array, np.ndarray) and array.dtype.kind not in "biu":
-                wide = np.abs(to_float64(array))
-                sizes.append(float(wide[np.isfinite(wide)].max(initial=0.0)))
+                sizes.append(_finite_peak(array))
     return max(sizes)
+
+
+def _finite_peak(array: Array) -> float:
+    size = peak(array)
+    if np.isfinite(size):
+        return size
+    wide = np.abs(to_float64(array))
+    return float(wide[np.isfinite(wide)].max(initial=0.0))
 
 
 def norm_gain(bound: BoundCase) -> float:

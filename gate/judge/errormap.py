@@ -27,22 +27,19 @@ def error_map(wrong: npt.NDArray[np.bool_]) -> tuple[str, ...]:
     if wrong.size == 0 or not wrong.any() or wrong.all():
         return ()
     flat = wrong.reshape(-1, wrong.shape[-1]) if wrong.ndim else wrong.reshape(1, 1)
-    shares = _pooled(_pooled(flat.astype(np.float64), ROWS).T, COLUMNS).T
-    return tuple("".join(_shade(float(share)) for share in row) for row in shares)
+    shares = _pooled(_pooled(flat, ROWS).T, COLUMNS).T
+    return tuple("".join(row) for row in _shades(shares))
 
 
-def _pooled(values: npt.NDArray[np.float64], cells: int) -> npt.NDArray[np.float64]:
+def _pooled(values: npt.NDArray[np.float64 | np.bool_], cells: int) -> npt.NDArray[np.float64]:
     """Average rows so that at most `cells` are left."""
     each = max(1, math.ceil(values.shape[0] / cells))
     starts = np.arange(0, values.shape[0], each)
     counts = np.diff([*starts, values.shape[0]])
-    sums = np.add.reduceat(values, starts, axis=0)
+    sums = np.add.reduceat(values, starts, axis=0, dtype=np.float64)
     return np.asarray(sums / counts[:, None])
 
 
-def _shade(share: float) -> str:
-    if share <= 0:
-        return SHADES[0]
-    if share >= 1 - 1e-12:
-        return SHADES[3]
-    return SHADES[1] if share <= 0.5 else SHADES[2]
+def _shades(share: npt.NDArray[np.float64]) -> npt.NDArray[np.str_]:
+    partly = np.where(share <= 0.5, SHADES[1], SHADES[2])
+    return np.where(share <= 0, SHADES[0], np.where(share >= 1 - 1e-12, SHADES[3], partly))

@@ -17,9 +17,10 @@ import numpy as np
 from gate.dtypes import DTYPES, F64, to_float64
 from gate.judge.compare import Compared, Subject
 from gate.judge.context import Context
-from gate.judge.evidence import Evidence, Mask, rms
+from gate.judge.evidence import Evidence, Mask
 from gate.judge.model import FailureKind
 from gate.judge.oracle import pick
+from gate.judge.side import rms
 from gate.judge.tolerance import ENVELOPE, FLOOR, TF32_ROUNDOFF
 from gate.run.protocol import Mode
 from gate.schema.expr import Call
@@ -65,22 +66,20 @@ def name_error(compared: Compared, subject: Subject, ctx: Context) -> Named:
 
 
 def _narrow_internals(compared: Compared, subject: Subject, ctx: Context) -> str:
-    native = _whole(ctx, subject, Mode.NATIVE)
-    if native is None or native.shape != compared.wrong.shape:
+    wrong = compared.wrong
+    native = _at(wrong, ctx, subject, Mode.NATIVE)
+    if native is None:
         return ""
-    ref, out, wrong = to_float64(subject.ref), to_float64(subject.out), compared.wrong
-    too = _fails_too(native, out, ref)
-    if too[wrong].mean() < SHARED:
+    ref, out = to_float64(subject.ref[wrong]), to_float64(subject.out[wrong])
+    if _fails_too(native, out, ref).mean() < SHARED:
         return ""
     working = ctx.working or subject.dtype
-    lost = not np.isfinite(native[wrong]).all() or not np.isfinite(out[wrong]).all()
+    lost = not np.isfinite(native).all() or not np.isfinite(out).all()
     if working in ("float32", "float64") and not lost:
         return ""
-    careful = _whole(ctx, subject, Mode.FLOAT32)
-    if working != "float32" and careful is not None and careful.shape == wrong.shape:
-        careful_fails = _fails_too(careful, out, ref)[wrong].mean() > 1 - SHARED
-        if careful_fails:
-            return ""
+    careful = None if working == "float32" else _at(wrong, ctx, subject, Mode.FLOAT32)
+    if careful is not None and _fails_too(careful, out, ref).mean() > 1 - SHARED:
+        return ""
     overflows = lost or ctx.reach**2 > DTYPES[working].largest
     how = "overflows" if overflows else "loses its digits"
     wider = "float64, or rescale," if working == "float32" else "float32"
@@ -90,12 +89,13 @@ def _narrow_internals(compared: Compared, subject: Subject, ctx: Context) -> str
     )
 
 
-def _whole(ctx: Context, subject: Subject, mode: Mode) -> F64 | None:
+def _at(wrong: Mask, ctx: Context, subject: Subject, mode: Mode) -> F64 | None:
+    """Return the wrong elements as the reference has them in other arithmetic."""
     values = ctx.references.ask(mode)
     if values is None or subject.index >= len(values):
         return None
     array = pick(values[subject.index], subject.part)
-    return None if array is None else to_float64(array)
+    return None if array is None or array.shape != wrong.shape else to_float64(array[wrong])
 
 
 def _fails_too(values: F64, out: F64, ref: F64) -> Mask:

@@ -25,13 +25,16 @@ from gate.judge.nearby import Nearby
 from gate.judge.nonfinite import Dependence, has_live_specials
 from gate.judge.oracle import Oracle, ReferenceFault, References
 from gate.judge.outputs import OutputsJudgement, given_values, judge_outputs
+from gate.judge.pairs import same_outputs
 from gate.judge.refusal import judge_raising
 from gate.judge.repeated import judge_second, unsteady
 from gate.judge.tolerance import working_dtype
 from gate.run.protocol import Observation
 from gate.schema.expr import EvalError
 
-__all__ = ["Beside", "CaseInputs", "JudgeSettings", "joined", "judge_case", "make_context"]
+__all__ = [
+    "Beside", "CaseInputs", "CaseJudge", "JudgeSettings", "joined", "judge_case", "make_context",
+]  # fmt: skip
 
 
 class CaseInputs(Protocol):
@@ -73,28 +76,101 @@ def judge_case(
     oracle: Oracle,
     settings: JudgeSettings,
 ) -> CaseJudgement:
-    """Say what one case came to, and why.
+    """Say what one call of a case came to, and why: `CaseJudge.judge`."""
+    return CaseJudge(bound, inputs, oracle, settings).judge(observation)
 
-    Never raises for what a kernel or a reference does: a reference that fails makes the case
-    undecided.
+
+class CaseJudge:
+    """Judges the calls of one case, as many as are made of it.
+
+    What the calls have in common is worked out once, and outputs that come back with the same bits
+    are not compared again. Used by one thread at a time.
     """
-    kernel = facts.blamed(observation, settings.kernels)
-    why = facts.undecided(observation)
-    if why:
-        return CaseJudgement(status=CaseStatus.UNDECIDED, notes=(why,))
-    bad = facts.ended_badly(observation, kernel)
-    if bad is not None:
-        return CaseJudgement(status=CaseStatus.FAIL, failures=(bad,))
-    try:
-        env = environment(bound, inputs.values)
-        raised = judge_raising(bound, observation, env, kernel)
-    except EvalError as problem:
-        return _unjudged([], problem.message)
-    if raised.failure is not None:
-        return CaseJudgement(status=CaseStatus.FAIL, failures=(raised.failure,))
-    if raised.status is CaseStatus.REFUSED:
-        return _refused(observation, kernel, raised.note)
-    return _judge_returned(bound, inputs, observation, oracle, settings, kernel)
+
+    def __init__(
+        self, bound: BoundCase, inputs: CaseInputs, oracle: Oracle, settings: JudgeSettings
+    ) -> None:
+        self._bound = bound
+        self._inputs = inputs
+        self._oracle = oracle
+        self._settings = settings
+        self._context: Context | None = None
+        self._last: tuple[Observation, Context, OutputsJudgement] | None = None
+
+    def judge(self, observation: Observation) -> CaseJudgement:
+        """Say what one call came to, and why.
+
+        Never raises for what a kernel or a reference does: a reference that fails makes the case
+        undecided.
+        """
+        kernel = facts.blamed(observation, self._settings.kernels)
+        why = facts.undecided(observation)
+        if why:
+            return CaseJudgement(status=CaseStatus.UNDECIDED, notes=(why,))
+        bad = facts.ended_badly(observation, kernel)
+        if bad is not None:
+            return CaseJudgement(status=CaseStatus.FAIL, failures=(bad,))
+        try:
+            env = environment(self._bound, self._inputs.values)
+            raised = judge_raising(self._bound, observation, env, kernel)
+        except EvalError as problem:
+            return _unjudged([], problem.message)
+        if raised.failure is not None:
+            return CaseJudgement(status=CaseStatus.FAIL, failures=(raised.failure,))
+        if raised.status is CaseStatus.REFUSED:
+            return _refused(observation, kernel, raised.note)
+        return self._judge_returned(observation, kernel)
+
+    def _judge_returned(self, observation: Observation, kernel: str) -> CaseJudgement:
+        schema = self._bound.schema
+        seen = facts.faults(observation, kernel) + facts.touches(observation, kernel)
+        again: list[Failure] = []
+        try:
+            outputs = self._outputs(observation)
+            if not outputs.failures:
+                again = judge_second(observation, kernel, self._outputs)
+        except ReferenceFault as fault:
+            seen += unsteady(schema, observation, kernel)
+            return _unjudged(seen, f"the reference failed: {fault}")
+        except (CaseTextError, EvalError) as problem:
+            seen += unsteady(schema, observation, kernel)
+            return _unjudged(seen, problem.message)
+        seen += again or unsteady(schema, observation, kernel)
+        failures = _in_order(seen, [_blame(f, kernel) for f in outputs.failures])
+        status = _status(failures, outputs, observation, self._settings)
+        return CaseJudgement(
+            status=status,
+            failures=failures if status is CaseStatus.FAIL else (),
+            comparisons=outputs.comparisons,
+            notes=outputs.notes,
+            margins=outputs.margins,
+        )
+
+    def _outputs(self, observation: Observation) -> OutputsJudgement:
+        context = self._context_of(observation)
+        if self._last is not None:
+            seen, shown_in, found = self._last
+            alike = (context.references, context.device, context.tiles) == (
+                shown_in.references, shown_in.device, shown_in.tiles,
+            )  # fmt: skip
+            if alike and same_outputs(seen.outputs, observation.outputs):
+                return found
+        found = judge_outputs(context, observation)
+        self._last = (observation, context, found)
+        return found
+
+    def _context_of(self, observation: Observation) -> Context:
+        """Return what the comparisons share: it depends on the call only by what it launched, and
+        by the values that the reference is given."""
+        if self._context is None or given_values(self._bound.schema, observation):
+            self._context = make_context(
+                self._bound, self._inputs, observation, self._oracle, self._settings
+            )
+        return replace(
+            self._context,
+            device=observation.device or self._settings.device,
+            tiles=_tiles(observation),
+        )
 
 
 def _refused(observation: Observation, kernel: str, note: str) -> CaseJudgement:
@@ -102,53 +178,6 @@ def _refused(observation: Observation, kernel: str, note: str) -> CaseJudgement:
     failures = tuple(facts.touches(observation, kernel) + facts.faults(observation, kernel))
     status = CaseStatus.FAIL if failures else CaseStatus.REFUSED
     return CaseJudgement(status=status, failures=failures, notes=(note,))
-
-
-def _judge_returned(
-    bound: BoundCase,
-    inputs: CaseInputs,
-    observation: Observation,
-    oracle: Oracle,
-    settings: JudgeSettings,
-    kernel: str,
-) -> CaseJudgement:
-    seen = facts.faults(observation, kernel) + facts.touches(observation, kernel)
-    again: list[Failure] = []
-    try:
-        context = make_context(bound, inputs, observation, oracle, settings)
-        outputs = judge_outputs(context, observation)
-        if not outputs.failures:
-            again = judge_second(
-                observation, kernel, lambda o: _again(bound, inputs, o, oracle, settings)
-            )
-    except ReferenceFault as fault:
-        seen += unsteady(bound.schema, observation, kernel)
-        return _unjudged(seen, f"the reference failed: {fault}")
-    except (CaseTextError, EvalError) as problem:
-        seen += unsteady(bound.schema, observation, kernel)
-        return _unjudged(seen, problem.message)
-    seen += again or unsteady(bound.schema, observation, kernel)
-    failures = _in_order(seen, [_blame(f, kernel) for f in outputs.failures])
-    status = _status(failures, outputs, observation, settings)
-    return CaseJudgement(
-        status=status,
-        failures=failures if status is CaseStatus.FAIL else (),
-        comparisons=outputs.comparisons,
-        notes=outputs.notes,
-        margins=outputs.margins,
-    )
-
-
-def _again(
-    bound: BoundCase,
-    inputs: CaseInputs,
-    observation: Observation,
-    oracle: Oracle,
-    settings: JudgeSettings,
-) -> OutputsJudgement:
-    """Judge the outputs of another call of the case as those of its first."""
-    context = make_context(bound, inputs, observation, oracle, settings)
-    return judge_outputs(context, observation)
 
 
 def _unjudged(seen: list[Failure], note: str) -> CaseJudgement:

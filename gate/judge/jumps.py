@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gate.dtypes import DTYPES, F64, encode, to_float64
-from gate.judge.evidence import Evidence, Mask, rms
+from gate.dtypes import DTYPES, F64, rounded
+from gate.judge.evidence import Evidence, Mask
+from gate.judge.side import largest, rms
 
 CROWD = 16
 """As many times more errors of torch's largest size than torch has are not torch's."""
@@ -75,12 +76,13 @@ class Flips:
 
 def overcrowded(x: F64, error: F64) -> bool:
     """Whether far more elements than torch's have errors of torch's largest size."""
-    finite = np.where(np.isfinite(error), error, 0.0)
-    half = float(finite.max(initial=0.0)) / 2
-    if half == 0.0:
+    half = largest(error, 0.0, trusted=True) / 2
+    if half == 0.0 or not x.max(initial=0.0) > half:
         return False
-    mine = int((x > half).sum())
-    return mine >= CROWD_LEAST and mine > CROWD * int((finite > half).sum())
+    mine = np.count_nonzero(x > half)
+    if mine < CROWD_LEAST:
+        return False
+    return bool(mine > CROWD * np.count_nonzero((error > half) & np.isfinite(error)))
 
 
 def hidden_by_jumps(
@@ -183,7 +185,7 @@ def _by_movement(
 
 def _on_grid(values: F64, dtype: str) -> F64:
     if DTYPES[dtype].is_float:
-        return to_float64(encode(values, dtype))
+        return rounded(values, dtype)
     return values
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gate.dtypes import DTYPES, F64, to_float64, ulp
+from gate.dtypes import DTYPES, F64, peak, to_float64, ulp
 from gate.judge.oracle import References, pick
 
 Mask = npt.NDArray[np.bool_]
@@ -50,6 +50,8 @@ class Apart:
     """Not NaN where the reference is NaN, or NaN where it is an infinity."""
     values: F64
     """The output as float64; Inf at the edge of overflow is the next number past the largest."""
+    plain: bool = False
+    """Whether nothing here is special: every element goes on to the tolerance."""
 
 
 def apart(out: F64, ref: F64, dtype: str, *, specials: bool, strict: bool) -> Apart:
@@ -69,8 +71,9 @@ def apart(out: F64, ref: F64, dtype: str, *, specials: bool, strict: bool) -> Ap
     if _all_below(out, np.inf) and _all_below(ref, half_way if kind.is_float else np.inf):
         none = np.zeros(out.shape, dtype=bool)  # nearly every case: nothing here is special
         return Apart(
-            finite=~none, wrong=none, appeared=none, forgiven=none, swallowed=none, values=out
-        )
+            finite=~none, wrong=none, appeared=none, forgiven=none, swallowed=none, values=out,
+            plain=True,
+        )  # fmt: skip
     past = np.abs(ref) >= half_way if kind.is_float and np.isfinite(edge) else np.isinf(ref)
     nan_ref, inf_ref = np.isnan(ref), past & ~np.isnan(ref)
     values = _edged(out, ref, past, edge, dtype)
@@ -153,6 +156,8 @@ def _any_special(value: Any, dead: Any) -> bool:
         masks = dead if isinstance(dead, (list, tuple)) else [None] * len(value)
         return any(_any_special(v, m) for v, m in zip(value, masks, strict=True))
     if not isinstance(value, np.ndarray):
+        return False
+    if np.isfinite(peak(value)):
         return False
     special = _specials(value)
     return bool((special if dead is None else special & ~dead).any())

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gate.dtypes import F64, Array, to_float64
+from gate.dtypes import Array
 from gate.errors import did_you_mean
 from gate.run.protocol import ErrorFact, Mode
 from gate.schema.model import Io, OpSchema, Return, TensorArg
@@ -163,23 +163,22 @@ class Witness:
         self._index = index
         self._item = item
 
-    def native(self) -> F64 | None:
-        """Return the values that torch gives in the inputs' own dtypes, as float64."""
+    def native(self) -> Array | None:
+        """Return the values that torch gives in the inputs' own dtypes."""
         return self._one(self._references.ask(Mode.NATIVE))
 
-    def float32(self) -> F64 | None:
-        """Return the values of the reference in float32, as float64, not rounded further."""
+    def float32(self) -> Array | None:
+        """Return the values of the reference in float32, not rounded further."""
         return self._one(self._references.ask(Mode.FLOAT32))
 
-    def spread(self, roundoff: float) -> F64 | None:
+    def spread(self, roundoff: float) -> Array | None:
         """Return s for u = roundoff, element by element; NaN stays NaN."""
         return self._one(self._references.ask(Mode.SPREAD, roundoff))
 
-    def _one(self, values: Values | None) -> F64 | None:
+    def _one(self, values: Values | None) -> Array | None:
         if values is None or self._index >= len(values):
             return None
-        array = pick(values[self._index], self._item)
-        return None if array is None else to_float64(array)
+        return pick(values[self._index], self._item)
 
 
 def pick(value: Any, item: int | None) -> Array | None:

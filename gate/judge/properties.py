@@ -26,10 +26,11 @@ import numpy as np
 
 from gate.dtypes import F64, Array, to_float64
 from gate.judge.errormap import error_map
-from gate.judge.evidence import Mask, rms
+from gate.judge.evidence import Mask
 from gate.judge.model import Comparison, ErrorStats, Failure, FailureKind
 from gate.judge.pairing import differs
 from gate.judge.pattern import find_pattern
+from gate.judge.side import rms
 from gate.judge.stats import error_stats
 from gate.judge.tolerance import ENVELOPE, FLOOR, Rule
 

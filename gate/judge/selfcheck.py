@@ -8,7 +8,7 @@ spoil that no case catches means that the case set, or the tolerance, cannot tel
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from gate.judge.context import JudgeSettings
 from gate.judge.form import declared_dtype, declared_shape, expects_none
 from gate.judge.judge import CaseInputs, make_context
 from gate.judge.oracle import Oracle, ReferenceFault, Values, judged
-from gate.judge.outputs import OutputsJudgement, judge_outputs
+from gate.judge.outputs import OutputsJudgement, given_values, judge_outputs
 from gate.judge.spoils import (
     CONSTANT,
     LAZY,
@@ -168,20 +168,23 @@ class _Proof:
                 if f"{item.name}: {name}" in settled:
                     continue
                 tried.add(f"{item.name}: {name}")
-                if self._judge([*right[:index], spoilt, *right[index + 1 :]]).failures:
+                shown = [*right[:index], spoilt, *right[index + 1 :]]
+                if self._judge(shown, told=False).failures:
                     caught.add(f"{item.name}: {name}")
         natural = {spoil for spoil in tried - caught if self._natural(spoil)}
         return SelfCheck(
             tried=frozenset(tried - natural), caught=frozenset(caught), compared=base.judged
         )
 
-    def _judge(self, facts: list[list[OutputFact]]) -> OutputsJudgement:
+    def _judge(self, facts: list[list[OutputFact]], *, told: bool = True) -> OutputsJudgement:
         flat = tuple(fact for group in facts for fact in group)
         own = {ret.name: ret.is_arg for ret in self.bound.schema.returns if ret.is_arg}
         same = tuple(OutputFact(name=name, is_arg=arg) for name, arg in own.items())
         seen = _seen((*flat, *same))
-        context = make_context(self.bound, self.inputs, seen, self.oracle, JudgeSettings())
-        return judge_outputs(context, seen)
+        context = self.plain
+        if given_values(self.bound.schema, seen):
+            context = make_context(self.bound, self.inputs, seen, self.oracle, JudgeSettings())
+        return judge_outputs(replace(context, told=told), seen)
 
     # --- the truth ------------------------------------------------------------------------------
 

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from gate.dtypes import F64, ulp
 from gate.judge.evidence import Mask
 from gate.judge.model import ErrorStats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of the compared elements already, flat and in C order."""
+
+    error: F64
+    """|out - ref|."""
+    size: F64
+    """|ref|."""
+    ulps: F64
+    """One ulp of the output dtype at each reference."""
 
 
 def error_stats(
@@ -21,6 +35,7 @@ def error_stats(
     allowed: F64,
     appeared: Mask | None = None,
     swallowed: Mask | None = None,
+    known: Known | None = None,
 ) -> ErrorStats:
     """Return the statistics of one output. All arrays have its shape.
 
@@ -31,24 +46,23 @@ def error_stats(
     allowed    allowed absolute error; read only where `compared`
     appeared   NaN or Inf where the reference is finite
     swallowed  not NaN where the reference is NaN
+    known      what would be worked out again otherwise
     """
-    appeared = np.zeros_like(wrong) if appeared is None else appeared
-    swallowed = np.zeros_like(wrong) if swallowed is None else swallowed
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        error = np.where(compared, np.abs(out - ref), 0.0)
-    held = error[compared]
-    size = np.abs(ref[compared])
-    worst = _worst(error, allowed, compared, wrong)
+    held = known or _known(out, ref, dtype, compared)
+    bad = int(np.count_nonzero(wrong))
+    top = float(held.error.max(initial=0.0))
+    middle, high = _percentiles(held.error) if bad else (0.0, 0.0)
+    worst = _worst(held.error, allowed, compared, wrong, bad)
     return ErrorStats(
-        compared=int(compared.sum()),
-        wrong=int(wrong.sum()),
-        nonfinite=int(appeared.sum()),
-        swallowed=int(swallowed.sum()),
-        max_abs=float(held.max(initial=0.0)),
-        max_rel=_largest_ratio(held, size),
-        max_ulp=_largest_ratio(held, ulp(dtype, ref[compared])),
-        p50_abs=_percentile(held, 50) if wrong.any() else 0.0,
-        p99_abs=_percentile(held, 99) if wrong.any() else 0.0,
+        compared=held.error.size,
+        wrong=bad,
+        nonfinite=0 if appeared is None else int(np.count_nonzero(appeared)),
+        swallowed=0 if swallowed is None else int(np.count_nonzero(swallowed)),
+        max_abs=top,
+        max_rel=_largest_ratio(held.error, held.size) if top else 0.0,
+        max_ulp=_largest_ratio(held.error, held.ulps) if top else 0.0,
+        p50_abs=middle,
+        p99_abs=high,
         worst=worst,
         worst_out=float(out[worst]) if out.size else math.nan,
         worst_ref=float(ref[worst]) if out.size else math.nan,
@@ -56,26 +70,52 @@ def error_stats(
     )
 
 
-def _largest_ratio(error: F64, size: F64) -> float:
-    usable = size > 0
+def _known(out: F64, ref: F64, dtype: str, compared: Mask) -> Known:
+    one, other = out[compared], ref[compared]
     with np.errstate(over="ignore"):
-        return float((error[usable] / size[usable]).max(initial=0.0))
+        error = np.abs(one - other)
+    return Known(error=error, size=np.abs(other), ulps=ulp(dtype, other))
 
 
-def _percentile(error: F64, percent: float) -> float:
-    return float(np.percentile(error, percent, method="lower")) if error.size else 0.0
+def _largest_ratio(error: F64, size: F64) -> float:
+    if not size.min(initial=np.inf) > 0:
+        usable = size > 0
+        error, size = error[usable], size[usable]
+    with np.errstate(over="ignore"):
+        return float((error / size).max(initial=0.0))
 
 
-def _worst(error: F64, allowed: F64, compared: Mask, wrong: Mask) -> tuple[int, ...]:
-    """Return the element furthest outside its allowance; a non-finite mismatch comes first."""
-    if error.size == 0:
-        return (0,) * error.ndim
-    lost = wrong & ~compared
-    if lost.any():
+def _percentiles(error: F64) -> tuple[float, float]:
+    """Return the median and the 99th percentile, both elements of what is given (the lower ones
+    where they fall between two); 0 for nothing."""
+    if not error.size:
+        return 0.0, 0.0
+    last = error.size - 1
+    places = (int(last * 0.5), int(last * 0.99))
+    held = np.partition(error, places)
+    return float(held[places[0]]), float(held[places[1]])
+
+
+def _worst(error: F64, allowed: F64, compared: Mask, wrong: Mask, bad: int) -> tuple[int, ...]:
+    """Return the element furthest outside its allowance; a non-finite mismatch comes first.
+
+    error  of the compared elements, flat
+    bad    how many are wrong
+    """
+    if compared.size == 0:
+        return (0,) * compared.ndim
+    whole = error.size == compared.size
+    if bad and not whole and (lost := wrong & ~compared).any():
         flat = int(lost.argmax())
+    elif whole:
+        flat = _furthest(error - allowed.reshape(-1), np.flatnonzero(wrong) if bad else None)
     else:
-        beyond = np.where(compared, error - allowed, -np.inf)
-        if wrong.any():
-            beyond = np.where(wrong, beyond, -np.inf)
-        flat = int(beyond.argmax())
-    return tuple(int(i) for i in np.unravel_index(flat, error.shape))
+        beyond = np.full(compared.size, -np.inf)
+        beyond[compared.reshape(-1)] = error - allowed[compared]
+        flat = _furthest(beyond, np.flatnonzero(wrong) if bad else None)
+    return tuple(int(i) for i in np.unravel_index(flat, compared.shape))
+
+
+def _furthest(beyond: F64, among: npt.NDArray[np.intp] | None) -> int:
+    """Return the place of the first largest element, of all or of those at some places."""
+    return int(beyond.argmax() if among is None else among[beyond[among].argmax()])

@@ -48,10 +48,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gate.case.bound import BoundCase, BoundList, BoundTensor
-from gate.dtypes import DTYPES, F64, encode, to_float64
-from gate.judge.evidence import Evidence, Mask, largest, rms
+from gate.dtypes import DTYPES, F64, rounded
+from gate.judge.evidence import Evidence, Mask
 from gate.judge.jumps import Hidden, hidden_by_jumps, overcrowded
 from gate.judge.mixing import MOST_TERMS
+from gate.judge.side import largest, rms
 from gate.schema.model import DtypeTolerance, Io, Tolerance
 
 ENVELOPE = 16.0
@@ -94,6 +95,8 @@ FINEST = 2.0**-52
 """u is never finer than this: a smaller factor does not move a float64."""
 
 _FED = (Io.IN, Io.INOUT, Io.CLOBBERED)
+Term = F64 | float
+"""What a term allows: each element its own, or every element the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +126,8 @@ class Explained:
     wrong: Mask
     """True where wrong."""
     allowed: F64
-    """The allowed error, beyond one ulp for the envelope."""
+    """The allowed error, beyond one ulp for the envelope; one number shown as an array (strides 0)
+    where every element is allowed the same."""
     rule: str
     """Which rule decided."""
     term: str = ""
@@ -187,55 +191,57 @@ def explain(evidence: Evidence, rule: Rule) -> Explained:
         return _declared(evidence, rule.atol, rule.rtol)
     x = evidence.excess()
     near = _by_torch(evidence, rule, x)
-    if near.rule:
-        return near
-    return _by_envelope(evidence, rule, x, near.allowed)
+    return near if isinstance(near, Explained) else _by_envelope(evidence, rule, x, near)
 
 
 def _declared(evidence: Evidence, atol: float, rtol: float) -> Explained:
-    allowed = atol + rtol * np.abs(evidence.ref)
-    rounded = to_float64(encode(evidence.ref, evidence.dtype))
-    error = np.minimum(np.abs(evidence.out - evidence.ref), np.abs(evidence.out - rounded))
+    allowed = atol + rtol * evidence.side.size
+    near = rounded(evidence.ref, evidence.dtype)
+    error = np.minimum(evidence.error, np.abs(evidence.out - near))
     words = f"declared rtol {rtol:g}, atol {atol:g}"
     return Explained(wrong=error > allowed, allowed=allowed, rule=words, term="declared")
 
 
-def _by_torch(evidence: Evidence, rule: Rule, x: F64) -> Explained:
-    """Try 2B, then 2B32; an empty rule says that neither explains every element."""
+def _by_torch(evidence: Evidence, rule: Rule, x: F64) -> Explained | float:
+    """Try 2B, then 2B32; a number says that neither explains every element: what they allow."""
     times = rule.factor * (NATIVE_DECLARED if rule.native else NATIVE)
     names = ("native error", "float32 error")
     asks = (evidence.native_error, evidence.float32_error)
-    bound = 0.0
+    bound, most = 0.0, float(x.max(initial=0.0))
     for name, ask in zip(names, asks, strict=True):
         error = ask()
         size = times * largest(error, evidence.peak, trusted=rule.native)
-        if size == 0.0 and bool((x > 0).any()):
+        if size == 0.0 and most > 0:
             continue
         crowded = error is not None and overcrowded(x, error)
-        if bool((x <= size).all()) and not crowded:
-            allowed = np.full_like(x, size)
-            term = name.removesuffix(" error") if bool((x > 0).any()) else "one ulp"
+        if most <= size and not crowded:
+            allowed = np.broadcast_to(np.float64(size), x.shape)
+            term = name.removesuffix(" error") if most > 0 else "one ulp"
             return Explained(wrong=np.zeros(x.shape, bool), allowed=allowed, rule=name, term=term)
         if not crowded:
             bound = max(bound, size)
-    return Explained(wrong=x > bound, allowed=np.full_like(x, bound), rule="")
+    return bound
 
 
-def _by_envelope(evidence: Evidence, rule: Rule, x: F64, by_torch: F64) -> Explained:
+def _by_envelope(evidence: Evidence, rule: Rule, x: F64, by_torch: float) -> Explained:
     s = spread_or_roundoff(evidence, rule.roundoff)
     floor = FLOOR * evidence.peak
-    base = np.maximum(by_torch, rule.factor * NOISE64 * min(SATURATED, evidence.reach))
-    allowed = np.maximum(rule.factor * ENVELOPE * (np.maximum(s, rms(s)) + floor), base)
-    term = "envelope" if bool((x > 0).any()) else "one ulp"
-    for words, more in _MORE:
-        if (x > allowed).any():
-            allowed = np.maximum(allowed, rule.factor * more(evidence, rule, x, allowed))
-            term = words
+    base = max(by_torch, rule.factor * NOISE64 * min(SATURATED, evidence.reach))
+    allowed = np.maximum(s, rms(s))
+    allowed += floor
+    allowed *= rule.factor * ENVELOPE
+    np.maximum(allowed, base, out=allowed)
+    term = "envelope" if bool(x.max(initial=0.0) > 0) else "one ulp"
     wrong = x > allowed
+    for words, more in _MORE:
+        if wrong.any():
+            np.maximum(allowed, rule.factor * more(evidence, rule, x, allowed), out=allowed)
+            np.greater(x, allowed, out=wrong)
+            term = words
     name = "rounding envelope (TF32)" if rule.tf32 else "rounding envelope"
     if not wrong.any():
-        base = np.maximum(base, rule.factor * ENVELOPE * floor)
-        hidden = _hidden(evidence, rule, x, s, base)
+        base = max(base, rule.factor * ENVELOPE * floor)
+        hidden = _hidden(evidence, rule, x, s, np.full_like(x, base))
         if hidden is not None:
             words = f"{name}, at jumps"
             return Explained(wrong=hidden.wrong, allowed=hidden.allowed, rule=words, term="jumps")
@@ -255,54 +261,54 @@ def _hidden(evidence: Evidence, rule: Rule, x: F64, s: F64, base: F64) -> Hidden
     return hidden_by_jumps(evidence, rule.roundoff, x, s, base, times)
 
 
-def _noise(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
+def _noise(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     """What a kernel in float32 may lose in the tail of a function that saturates.
 
     Steepness is measured with a coarse u: with a fine one float64's own cancellation hides it.
     """
     size = NOISE * min(SATURATED, evidence.reach)
-    none = np.zeros_like(x)
     if rule.working == "float64" or not ((x > allowed) & (x <= rule.factor * size)).any():
-        return none
+        return 0.0
     u = max(rule.roundoff, STEEP_ROUNDOFF)
     s = evidence.spread(u)
     if s is None:
-        return none
-    steep = (s >= STEEP * u * np.abs(evidence.ref)) & (evidence.ref != 0)
+        return 0.0
+    steep = (s >= STEEP * u * evidence.side.size) & (evidence.ref != 0)
     return np.where(steep, size, 0.0)
 
 
-def _second_order(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
+def _second_order(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     """s at 16u in place of 16s: what starts with a square (a variance of equal values) moves with
     the square of u."""
-    within = x <= ENVELOPE * np.maximum(allowed, np.finfo(np.float64).tiny)
-    if rule.roundoff > SECOND_ORDER_COARSEST or not within.all():
-        return np.zeros_like(x)
+    if rule.roundoff > SECOND_ORDER_COARSEST:
+        return 0.0
+    if not (x <= ENVELOPE * np.maximum(allowed, np.finfo(np.float64).tiny)).all():
+        return 0.0
     far = evidence.spread(rule.roundoff * ENVELOPE)
-    return np.zeros_like(x) if far is None else far
+    return 0.0 if far is None else far
 
 
-def _long_sums(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
+def _long_sums(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     """What a sum loses that is made one element after the other: it grows with its terms."""
     step = SUM_STEP * FLOOR * evidence.peak
-    if rule.working == "float64" or (x > rule.factor * step * MOST_TERMS).any():
-        return np.zeros_like(x)
-    return np.full_like(x, step * evidence.terms())
+    if rule.working == "float64" or x.max(initial=0.0) > rule.factor * step * MOST_TERMS:
+        return 0.0
+    return step * evidence.terms()
 
 
-def _cancelled(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
+def _cancelled(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     """What is left where the whole reference is 0, as a difference of equal terms is.
 
     No perturbation shows how large the terms were, and a fused multiply-add leaves a rounding of
     one of them. The terms are taken for products of two inputs.
     """
     if evidence.peak > 0 or rule.working == "float64":
-        return np.zeros_like(x)
+        return 0.0
     products = max(evidence.reach, evidence.reach**2)
-    return np.full_like(x, CANCELLED * products * evidence.gain)
+    return CANCELLED * products * evidence.gain
 
 
-def _exponents(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
+def _exponents(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     """What an exp loses whose argument is rounded, where the reference does not show it.
 
     A softmax of scores near 200 that one key dominates gives that key's value, whatever the last
@@ -310,14 +316,14 @@ def _exponents(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
     for the sum and not for the values divides two exps that differ by a rounding of the score.
     """
     share = NOISE * min(EXPONENT, max(evidence.reach, evidence.reach**2))
-    size = share * np.abs(evidence.ref)
+    size = share * evidence.side.size
     if rule.working == "float64" or not ((x > allowed) & (x <= rule.factor * size)).any():
-        return np.zeros_like(x)
+        return 0.0
     s = spread_or_roundoff(evidence, rule.roundoff)
-    return np.where(s <= FLAT * rule.roundoff * np.abs(evidence.ref), size, 0.0)
+    return np.where(s <= FLAT * rule.roundoff * evidence.side.size, size, 0.0)
 
 
-def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
+def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     """2B32 where float32 loses every digit, and that of slightly other inputs for few elements.
 
     The gradient of a norm over one element is what is left of two equal terms: torch in float32
@@ -325,14 +331,14 @@ def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> F64:
     """
     most = CHANCE * max(evidence.reach, evidence.reach**2)
     if rule.working == "float64" or bool((x > np.maximum(allowed, most)).any()):
-        return np.zeros_like(x)
+        return 0.0
     size = NATIVE * largest(evidence.float32_error(), evidence.peak, trusted=True)
     if evidence.ref.size <= FEW and bool((x > np.maximum(allowed, size)).any()):
         size = max(size, NATIVE * evidence.nearby_error())
-    return np.full_like(x, min(size, most))
+    return min(size, most)
 
 
-_MORE: tuple[tuple[str, Callable[[Evidence, Rule, F64, F64], F64]], ...] = (
+_MORE: tuple[tuple[str, Callable[[Evidence, Rule, F64, F64], Term]], ...] = (
     ("noise", _noise), ("second order", _second_order), ("long sums", _long_sums),
     ("cancelled", _cancelled), ("exponents", _exponents), ("lost digits", _lost_digits),
 )  # fmt: skip
@@ -342,4 +348,4 @@ _MORE: tuple[tuple[str, Callable[[Evidence, Rule, F64, F64], F64]], ...] = (
 def spread_or_roundoff(evidence: Evidence, u: float) -> F64:
     """Return s, or u * |ref| for a reference that cannot be evaluated on perturbed inputs."""
     s = evidence.spread(u)
-    return u * np.abs(evidence.ref) if s is None else s
+    return u * evidence.side.size if s is None else s

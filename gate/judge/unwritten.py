@@ -42,5 +42,6 @@ def _fills(kind: DType, device: str) -> list[Array]:
 
 
 def _same_bits(held: Array, fill: Array) -> bool:
+    wanted = np.frombuffer(fill.tobytes(), dtype=np.uint8)
     raw = np.asarray(held, order="C").view(np.uint8).reshape(held.size, held.dtype.itemsize)
-    return bool((raw == np.frombuffer(fill.tobytes(), dtype=np.uint8)).all())
+    return bool((raw[:1] == wanted).all() and (raw == wanted).all())

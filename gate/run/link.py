@@ -102,6 +102,9 @@ class ProcessLink:
     def _start(self) -> WorkerInfo:
         self._refuse_when_closed()
         child = self._child = Child(self.spec)
+        if self._closed:  # meanwhile: whoever closed it has seen no process yet
+            self.discard()
+            self._refuse_when_closed()
         try:
             info = self._greeting(child)
         except WorkerError:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar, cast
@@ -32,10 +30,14 @@ from gate.run.protocol import (
 from gate.run.remote import SocketLink, socket_of
 from gate.run.serving import WorkerInfo
 from gate.run.settings import WorkerSettings
+from gate.run.trees import SharedCache, Trees
 
-__all__ = ["KernelWorker", "ReferenceWorker", "WorkerSettings", "start_references", "start_workers"]
+__all__ = [
+    "KernelWorker", "ReferenceWorker", "WorkerSettings", "close_all", "make_references",
+    "make_workers", "start_references", "start_workers",
+]  # fmt: skip
 
-T = TypeVar("T")
+W = TypeVar("W", "KernelWorker", "ReferenceWorker")
 _ALLOWED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH",
             "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CC", "TZ", "OPENBLAS_CORETYPE",
             "OPENBLAS_L2_SIZE", "TRITON_PTXAS_PATH", "SYSTEMROOT", "VIRTUAL_ENV")  # fmt: skip
@@ -50,19 +52,19 @@ def start_workers(settings: WorkerSettings, count: int, first: int = 0) -> list[
     Raises
         WorkerError  one could not be started; the others are ended
     """
+    return _started(make_workers(settings, count, first))
+
+
+def make_workers(settings: WorkerSettings, count: int, first: int = 0) -> list[KernelWorker]:
+    """Return kernel workers that share a Triton cache and are not started yet.
+
+    first  number of the first one; GPUs are dealt by number
+    """
     hide_from_workers()
-    cache = _SharedCache(settings.triton_cache)
+    cache = SharedCache(settings.triton_cache)
     if settings.device == "cuda" and not settings.gpus:
         settings = replace(settings, gpus=visible_gpus())
-
-    def make(number: int) -> Callable[[], KernelWorker]:
-        return lambda: KernelWorker(settings, number, cache)
-
-    try:
-        return _together([make(number) for number in range(first, first + count)])
-    except WorkerError:
-        cache.remove()
-        raise
+    return [KernelWorker(settings, number, cache) for number in range(first, first + count)]
 
 
 def start_references(settings: WorkerSettings, count: int) -> list[ReferenceWorker]:
@@ -71,127 +73,68 @@ def start_references(settings: WorkerSettings, count: int) -> list[ReferenceWork
     Raises
         WorkerError  one could not be started; the others are ended
     """
+    return _started(make_references(settings, count))
+
+
+def make_references(settings: WorkerSettings, count: int) -> list[ReferenceWorker]:
+    """Return reference workers that are not started yet."""
     hide_from_workers()
-    return _together([lambda: ReferenceWorker(settings) for _ in range(count)])
+    return [ReferenceWorker(settings) for _ in range(count)]
 
 
-def _together(makers: list[Callable[[], T]]) -> list[T]:
-    with ThreadPoolExecutor(max(1, len(makers)), thread_name_prefix="start") as pool:
-        futures = [pool.submit(maker) for maker in makers]
-    made = [future.result() for future in futures if future.exception() is None]
+def _started(workers: list[W]) -> list[W]:
+    with ThreadPoolExecutor(max(1, len(workers)), thread_name_prefix="start") as pool:
+        futures = [pool.submit(worker.start) for worker in workers]
     problems = [problem for future in futures if (problem := future.exception()) is not None]
     if problems:
-        for worker in made:
-            worker.close()  # type: ignore[attr-defined]
+        close_all(workers)
         raise problems[0]
-    return made
+    return workers
 
 
-class _SharedCache:
-    """Triton's cache folder: one for all workers of a run, so that each specialisation compiles
-    once; removed with the last worker unless the caller named it."""
-
-    def __init__(self, folder: str) -> None:
-        self._own = None if folder else tempfile.TemporaryDirectory(
-            prefix="kernel-gate-triton-", ignore_cleanup_errors=True
-        )  # fmt: skip
-        self.folder = folder or (self._own.name if self._own else "")
-        self._users = 0
-        self._lock = threading.Lock()
-
-    def take(self) -> None:
-        """Count one more user."""
-        with self._lock:
-            self._users += 1
-
-    def leave(self) -> None:
-        """Count one user less; the last one removes a folder of our own."""
-        with self._lock:
-            self._users -= 1
-            last = self._users <= 0
-        if last:
-            self.remove()
-
-    def remove(self) -> None:
-        """Remove a folder of our own."""
-        if self._own is not None:
-            self._own.cleanup()
-
-
-class _Trees:
-    """The processes of one worker, one a code tree: two trees have modules of the same names."""
-
-    def __init__(
-        self, make: Callable[[str], Link], trees: int, fits: Callable[[str], bool]
-    ) -> None:
-        self._make = make
-        self._fits = fits
-        self._trees = max(1, trees)
-        self._links: dict[str, Link] = {}
-        self._lock = threading.Lock()
-        self._closed = False
-        self._peak_mib = 0
-        first = make("")
-        try:
-            self.info = first.start()
-        except WorkerError:
-            first.close()
-            raise
-        self._spare: Link | None = first
-
-    def link(self, root: str) -> Link:
-        """Return the process for a tree, giving up the one that was used least recently."""
-        with self._lock:
-            if self._closed:
-                raise WorkerError("the run was ended")
-            found = self._links.pop(root, None)
-            given_up = None
-            if found is None:
-                if len(self._links) >= self._trees:
-                    given_up = self._links.pop(next(iter(self._links)))
-                found = self._take_spare(root) or self._make(root)
-            self._links[root] = found
-        if given_up is not None:
-            self._peak_mib = max(self._peak_mib, given_up.peak_mib)
-            given_up.close()
-        return found
-
-    def _take_spare(self, root: str) -> Link | None:
-        """The process that was started for no tree yet, if it may serve this one."""
-        if self._spare is None or not self._fits(root):
-            return None
-        spare, self._spare = self._spare, None
-        return spare
-
-    @property
-    def peak_mib(self) -> int:
-        """The most resident memory of one process of this worker."""
-        with self._lock:
-            links = [*self._links.values(), *([self._spare] if self._spare else [])]
-            return max([self._peak_mib, *(link.peak_mib for link in links)])
-
-    def close(self) -> None:
-        """End every process."""
-        with self._lock:
-            self._closed = True
-            links = [*self._links.values(), *([self._spare] if self._spare else [])]
-            self._links, self._spare = {}, None
-        for link in links:
-            link.close()
+def close_all(workers: Sequence[KernelWorker | ReferenceWorker]) -> None:
+    """End workers side by side; no process of theirs is left when this returns."""
+    with ThreadPoolExecutor(max(1, len(workers)), thread_name_prefix="close") as pool:
+        for worker in workers:
+            pool.submit(worker.close)
 
 
 class KernelWorker:
-    """Runs kernels. Used by one thread at a time; `close` is safe from any."""
+    """Runs kernels, once it is started. Used by one thread at a time; `close` is safe from any,
+    also while it starts."""
 
-    def __init__(self, settings: WorkerSettings, number: int, cache: _SharedCache) -> None:
+    def __init__(self, settings: WorkerSettings, number: int, cache: SharedCache) -> None:
         self.settings = settings
         self.number = number
         self._cache = cache
         self._loaded: set[tuple[int, LoadRequest]] = set()
-        self._trees = _Trees(self._make, settings.trees, self._is_for_head)
-        self.info = self._with_limits(self._trees.info)
+        self._trees = Trees(self._make, settings.trees, self._is_for_head)
+        self._info: WorkerInfo | None = None
         cache.take()
         self._open = True
+
+    def start(self) -> None:
+        """Start a process and wait for its greeting.
+
+        Raises
+            WorkerError  it does not come up, or was closed meanwhile; the worker is closed then
+        """
+        try:
+            self._info = self._with_limits(self._trees.start())
+        except WorkerError:
+            self.close()
+            raise
+
+    @property
+    def info(self) -> WorkerInfo:
+        """Its greeting.
+
+        Raises
+            WorkerError  it has not come up
+        """
+        if self._info is None:
+            raise WorkerError("a worker is asked before it has come up")
+        return self._info
 
     def _is_for_head(self, root: str) -> bool:
         pattern = self.settings.socket
@@ -309,8 +252,15 @@ class ReferenceWorker:
 
     def __init__(self, settings: WorkerSettings) -> None:
         self.settings = settings
-        self._trees = _Trees(self._make, settings.trees, self._is_ours)
-        self.info = self._trees.info
+        self._trees = Trees(self._make, settings.trees, self._is_ours)
+
+    def start(self) -> None:
+        """Start a process and wait for its greeting. What is asked meanwhile waits for it.
+
+        Raises
+            WorkerError  it does not come up, or was closed meanwhile; the worker is closed then
+        """
+        self._trees.start()
 
     def _is_ours(self, root: str) -> bool:
         return not (self.settings.socket and root in self.settings.remote_references)

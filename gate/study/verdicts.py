@@ -138,6 +138,7 @@ def run_verdicts(
         settings,
         listener,
         lambda trial: task_weight(trial.task),
+        cases=len(trials) * settings.case_budget,
     )
     return _by_seed(outcome, settings, seeds)
 

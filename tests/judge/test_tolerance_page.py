@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gate.engine import oracle
-from gate.judge import evidence, tolerance
+from gate.judge import side, tolerance
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/tolerance.md").read_text(encoding="utf-8")
 ROW = re.compile(r"`([A-Z][A-Z0-9_]+)` (?:\| |= )([0-9.^-]+)")
@@ -30,5 +30,5 @@ def test_the_page_names_every_constant_of_the_rule() -> None:
 
 @pytest.mark.parametrize(("name", "value"), ROW.findall(PAGE))
 def test_a_constant_on_the_page_is_the_code_s(name: str, value: str) -> None:
-    homes = [module for module in (tolerance, evidence, oracle) if hasattr(module, name)]
+    homes = [module for module in (tolerance, side, oracle) if hasattr(module, name)]
     assert homes and getattr(homes[0], name) == number(value)

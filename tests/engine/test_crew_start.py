@@ -1,0 +1,103 @@
+"""A crew begins with its first lane; the others join it, or are told of, and none outlives it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from gate.engine.lanes import Crew, Lane
+from gate.errors import WorkerError
+from gate.run.pool import KernelWorker, ReferenceWorker, WorkerSettings
+from gate.run.process import family
+
+BROKEN = "this lane has no GPU to stand on"
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left() -> Iterator[None]:
+    before = set(family(os.getpid()))
+    yield
+    assert set(family(os.getpid())) <= before
+
+
+def number(lane: Lane) -> int:
+    return lane.kernel.number
+
+
+def test_later_lanes_join_and_take_jobs() -> None:
+    together = threading.Barrier(2)
+
+    def meet(lane: Lane) -> int:
+        together.wait(timeout=300)  # until both lanes are here
+        return number(lane)
+
+    with Crew(WorkerSettings(), 2) as crew:
+        found = [future.result() for future in [crew.submit(meet), crew.submit(meet)]]
+        assert sorted(found) == [0, 1]
+        assert crew.timings().lanes == 2
+        assert crew.notes == ()
+
+
+def test_a_crew_that_is_closed_while_lanes_start_leaves_no_process() -> None:
+    crew = Crew(WorkerSettings(), 3)
+    running = len(family(os.getpid()))
+    assert running > 1
+    crew.close()  # the fixture looks at what is left
+    with pytest.raises(RuntimeError, match="closed"):
+        crew.submit(number)
+
+
+def test_jobs_that_wait_when_a_crew_is_closed_are_cancelled() -> None:
+    release = threading.Event()
+    crew = Crew(WorkerSettings(), 1)
+    busy = crew.submit(lambda lane: release.wait(timeout=300))
+    while not busy.running():
+        time.sleep(0.01)
+    waiting = crew.submit(number)
+    crew.close()
+    release.set()
+    assert waiting.cancelled()
+
+
+def test_a_lane_that_does_not_come_up_is_told_while_others_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = KernelWorker.start
+
+    def started(worker: KernelWorker) -> None:
+        if worker.number == 0:
+            worker.close()
+            raise WorkerError(BROKEN)
+        start(worker)
+
+    monkeypatch.setattr(KernelWorker, "start", started)
+    with Crew(WorkerSettings(), 2) as crew:
+        assert [crew.call(number) for _ in range(3)] == [1, 1, 1]
+        (note,) = crew.notes
+        assert note.startswith("1 of 2 workers") and BROKEN in note
+
+
+def test_a_crew_without_any_lane_is_an_error() -> None:
+    with pytest.raises(WorkerError, match="did not come up"):
+        Crew(WorkerSettings(start_seconds=0.001), 2)
+
+
+def test_jobs_fail_when_the_reference_does_not_come_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = threading.Event()
+
+    def started(worker: ReferenceWorker) -> None:
+        worker.close()
+        known.set()
+        raise WorkerError(BROKEN)
+
+    monkeypatch.setattr(ReferenceWorker, "start", started)
+    with Crew(WorkerSettings(), 1) as crew:
+        known.wait()
+        with pytest.raises(WorkerError, match=BROKEN):
+            for _ in range(1000):  # the crew is told a moment later
+                crew.call(number)
+                time.sleep(0.01)
