@@ -188,7 +188,7 @@ class Crew:
     def timings(self) -> Timings:
         """Return where the time went since the first lane was up."""
         with self._change:
-            lanes = len(self._running)
+            lanes = len(self.lanes) - len(self._problems)
         return Timings(
             lanes=lanes,
             start_seconds=round(self._start_seconds, 3),
