@@ -109,7 +109,6 @@ class KernelWorker:
         self._cache = cache
         self._loaded: set[tuple[int, LoadRequest]] = set()
         self._trees = Trees(self._make, settings.trees, self._is_for_head)
-        self._info: WorkerInfo | None = None
         cache.take()
         self._open = True
 
@@ -120,7 +119,7 @@ class KernelWorker:
             WorkerError  it does not come up, or was closed meanwhile; the worker is closed then
         """
         try:
-            self._info = self._with_limits(self._trees.start())
+            self._trees.start()
         except WorkerError:
             self.close()
             raise
@@ -132,9 +131,7 @@ class KernelWorker:
         Raises
             WorkerError  it has not come up
         """
-        if self._info is None:
-            raise WorkerError("a worker is asked before it has come up")
-        return self._info
+        return self._with_limits(self._trees.info)
 
     def _is_for_head(self, root: str) -> bool:
         pattern = self.settings.socket
@@ -261,6 +258,15 @@ class ReferenceWorker:
             WorkerError  it does not come up, or was closed meanwhile; the worker is closed then
         """
         self._trees.start()
+
+    @property
+    def info(self) -> WorkerInfo:
+        """Its greeting.
+
+        Raises
+            WorkerError  it has not come up
+        """
+        return self._trees.info
 
     def _is_ours(self, root: str) -> bool:
         return not (self.settings.socket and root in self.settings.remote_references)

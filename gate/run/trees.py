@@ -59,6 +59,7 @@ class Trees:
         self._first = self._spare
         self._settled = threading.Event()
         self._problem: WorkerError | None = None
+        self._info: WorkerInfo | None = None
 
     def start(self) -> WorkerInfo:
         """Start the process that serves no tree yet, and return its greeting.
@@ -67,13 +68,25 @@ class Trees:
             WorkerError  it does not come up, or was closed meanwhile
         """
         try:
-            return self._first.start()
+            self._info = self._first.start()
+            return self._info
         except WorkerError as problem:
             self._problem = problem
             self.close()
             raise
         finally:
             self._settled.set()
+
+    @property
+    def info(self) -> WorkerInfo:
+        """The greeting of the first process.
+
+        Raises
+            WorkerError  it has not come up
+        """
+        if self._info is None:
+            raise WorkerError("a worker is asked before it has come up")
+        return self._info
 
     def link(self, root: str) -> Link:
         """Return the process for a tree, giving up the one that was used least recently.
