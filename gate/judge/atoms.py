@@ -24,6 +24,9 @@ POWERS = tuple(2**k for k in range(1, 12))
 """Tile sizes that are tried beside the known ones."""
 ORDINARY = frozenset({"normal", "uniform", "mixed"})
 """Fills whose values are like any others: no bug needs them."""
+GRID_LIMIT = 65_535
+"""Most programs along axes 1 and 2 of a grid: where it lies between, it is sooner the bound than
+any power of two."""
 TELLING_DIGITS = 3
 """Digits of a bound on values, at most: what only a longer number parts, chance parted."""
 SIGN_COST = 1.75
@@ -32,7 +35,7 @@ FILL_COST = 2.5
 """What it costs to name a fill, which is a word of ours: what its values are like says more."""
 _FLAG_COSTS = (
     (" axis of ", 1.3), (" have other strides", 1.3), (" have other row pitches", 1.35),
-    (" are not packed", 1.25), (".stride(", 1.5),
+    (" are not packed", 1.25), (".stride(", 1.5), ("only some strides of ", 1.35),
 )  # fmt: skip
 """Flags that say more than that a tensor is not contiguous, and what each costs."""
 
@@ -154,6 +157,8 @@ def roundest(low: float, high: float) -> float:
     if low != int(low) or high != int(high) or low < 0:
         return _decimal(low, high)
     first, last = int(low), int(high) - 1
+    if first <= GRID_LIMIT <= last:
+        return float(GRID_LIMIT)
     for power in range(max(1, last).bit_length(), -1, -1):
         step = 2**power
         multiple = -(-first // step) * step
@@ -224,4 +229,6 @@ def _owner(flag: str) -> str:
         return words[4]
     if flag.startswith("rows of "):
         return words[2]
+    if flag.startswith("only some strides of "):
+        return words[4]
     return words[0].split(".")[0]

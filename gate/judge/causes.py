@@ -186,6 +186,7 @@ def _layout(clues: Clues) -> Cause | None:
             "at an offset",
             "other strides",
             "other row pitches",
+            "only some strides",
         )
     ):
         return None
@@ -203,6 +204,11 @@ def _layout(clues: Clues) -> Cause | None:
         return Cause(
             text=f"{which} is used for both `{one}` and `{other}`",
             mends=(f"pass the strides of `{other}` to the kernel too", *ways),
+        )
+    if "only some strides" in atom.text:
+        return Cause(
+            text=f"`{arg}` is taken for one value repeated where only some of its strides are 0",
+            mends=(f"ask whether all strides of `{arg}` are 0, not whether any is", *ways),
         )
     if "another stride" in atom.text:
         which = f"the last stride of `{arg}` is taken for 1"

@@ -177,4 +177,6 @@ def _tensor(arg: BoundTensor, words: dict[str, str], flags: dict[str, bool]) -> 
         flags[f"{name}.stride({axis}) == 1"] = step == 1
     reach = sum((extent - 1) * abs(step) for extent, step in zip(shape, strides, strict=True))
     flags[f"{name} reaches past 2^31 elements"] = reach >= 2**31
+    if len(shape) > 1:
+        flags[f"only some strides of {name} are 0"] = 0 < strides.count(0) < len(strides)
     flags[f"{name} is expanded"] = any(strides[i] == 0 for i in long_axes)

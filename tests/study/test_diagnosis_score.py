@@ -32,18 +32,10 @@ BUGS = {
 
 UNRECORDED = frozenset(
     {
-        "causal_conv_buggy",
         "cross_entropy_train_buggy",
-        "embedding_buggy",
-        "gelu_train_buggy",
-        "group_quant_buggy",
-        "layer_scale_train_buggy",
         "masked_attention_buggy",
-        "paged_decode_buggy",
         "prefix_attention_buggy",
-        "relu_squared_train_buggy",
         "rms_norm_train_buggy",
-        "scale_rows_buggy",
         "topk_buggy",
     }
 )
