@@ -124,7 +124,8 @@ def settled(study: MutantStudy, reasons: Sequence[Reason], *, whole: bool = Fals
     """Return a study with the fate of every row, by what was seen and by these reasons.
 
     The first reason that covers a mutant counts. A reason is stale when it calls a mutant
-    equivalent that a case killed, and, in a study of the whole corpus, when it decides none.
+    equivalent that a case killed, and, in a study of the whole corpus, when all that it covers are
+    killed. One that covers what is proven by now does no harm.
 
     whole  whether every mutant of the corpus is among the rows
     """
@@ -161,8 +162,8 @@ def _stale(reason: Reason, rows: Sequence[MutantRow], whole: bool) -> str:
     killed = next((row for row in rows if row.case), None)
     if killed is not None and reason.fate is Fate.EQUIVALENT:
         return f"{said}: called equivalent, but `{killed.change}` is killed by {killed.case}"
-    if whole and not any(row.open for row in rows):
-        return f"{said}: {'every mutant is killed or proven' if rows else 'no mutant is such'}"
+    if whole and all(row.case for row in rows):
+        return f"{said}: {'every such mutant is killed' if rows else 'no mutant is such'}"
     return ""
 
 
