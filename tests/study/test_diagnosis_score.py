@@ -34,7 +34,6 @@ UNRECORDED = frozenset(
     {
         "cross_entropy_train_buggy",
         "masked_attention_buggy",
-        "prefix_attention_buggy",
         "rms_norm_train_buggy",
         "topk_buggy",
     }
