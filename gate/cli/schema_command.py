@@ -12,7 +12,6 @@ from gate.schema.hints import hints
 from gate.schema.load import load_files
 from gate.schema.model import OpSchema
 from gate.schema.show import render
-from gate.schema.support import refuse_unsupported
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
@@ -31,8 +30,6 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: s
 def check_command(options: argparse.Namespace) -> int:
     """Check files; 2 and every problem when something is wrong."""
     schemas = _load(options.files)
-    for schema in schemas:
-        refuse_unsupported(schema)
     problems = check_targets(schemas, _sources)
     if problems:
         raise SchemaError(problems)

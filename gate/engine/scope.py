@@ -28,7 +28,6 @@ from gate.schema.model import OpSchema
 from gate.schema.paths import glob_match
 from gate.schema.relax import relaxations
 from gate.schema.relaxconfig import config_relaxations
-from gate.schema.support import refuse_unsupported
 
 WORKING_TREE = "working tree"
 """Name of a head that is not a commit."""
@@ -206,8 +205,6 @@ def make_scope(request: ScopeRequest) -> Scope:
     kernels, notes = _scoped(changes, rules, touched, config, request, gone)
     wanted = {op for kernel in kernels for op in kernel.ops if _runs(op, kernel.id, gone)}
     run_these = tuple(rules[op] for op in sorted(wanted))
-    for schema in run_these:
-        refuse_unsupported(schema)
     return Scope(
         repo=repo, base_sha=base_sha, head_sha=head_sha, head_name=head_sha or WORKING_TREE,
         index=changes.index, kernels=kernels, op_schemas=run_these,

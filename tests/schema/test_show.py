@@ -14,7 +14,6 @@ from gate.schema.load import load_files
 from gate.schema.match import patterns
 from gate.schema.relax import relaxations
 from gate.schema.show import render
-from gate.schema.support import UNSUPPORTED
 
 GOLDEN = DATA / "shown.txt"
 
@@ -63,6 +62,4 @@ def test_a_damaged_sample_loads_or_is_a_schema_error_and_what_loads_can_be_used(
         assert schema.op in render(schema)
         assert patterns(schema)
         hints(schema)
-        for uses, _ in UNSUPPORTED.values():
-            uses(schema)
     relaxations(list(base.values()), schemas)
