@@ -60,7 +60,7 @@ def candidates(name: str, row: int, step: int = 61) -> list[Row]:
     form = FORMS[name]
     x = np.append(np.arange(0, 1 << form.low, step, dtype=np.int64), (1 << form.low) - 1)
     wide = x.astype(np.longdouble)
-    square = (squares()[x << form.squared] << form.second).astype(np.longdouble)
+    square = squares()[x << form.squared].astype(np.longdouble) * 2**form.second
     want = exact(name, row, x)
     unit = np.array([1.0, 2.0**form.low, 2.0 ** (15 + form.second)])
     parts = np.stack([np.ones(len(x)), wide.astype(float), square.astype(float)], 1) / unit
@@ -85,7 +85,7 @@ def candidates(name: str, row: int, step: int = 61) -> list[Row]:
 def value(name: str, row: Row, x: np.ndarray, constant: int) -> np.ndarray:
     """Return the 24 bits that a candidate gives at low bits x."""
     form = FORMS[name]
-    square = squares()[x << form.squared] << form.second
+    square = squares()[x << form.squared].astype(np.int64) << form.second
     return ((row.c0 << form.first) + row.c1 * x + row.c2 * square + constant) >> form.cut
 
 

@@ -82,6 +82,12 @@ def test_the_ends_of_the_units_are_those_of_the_hardware() -> None:
                                   line(0, -0.0, inf, nan, nan, 2, 0))  # fmt: skip
 
 
+def test_a_division_by_copies_of_one_number_is_that_of_each() -> None:
+    a, b = np.linspace(-3, 3, 12, dtype=np.float32).reshape(3, 4), line(0.3, 5, 7e-40)[:, None]
+    made = units.divide(a, np.broadcast_to(b, (3, 4)))
+    np.testing.assert_array_equal(made, units.divide(a, np.repeat(b, 4, 1)))
+
+
 def test_a_division_keeps_its_ends() -> None:
     inf = np.float32(np.inf)
     a = line(1, -1, 0, inf, 2.0**100, 3 * 2.0**-130, 1)

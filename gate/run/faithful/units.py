@@ -65,12 +65,12 @@ FORMS: Mapping[str, Form] = MappingProxyType(
 
 @cache
 def squares() -> Array:
-    """Return the unit's square of every 17-bit x, about x * x / 2**19: (2**17,) int64."""
+    """Return the unit's square of every 17-bit x, about x * x / 2**19: (2**17,) uint16."""
     x = np.arange(1 << 17, dtype=np.int64)
     total = np.zeros_like(x)
     for bit in range(17):
         total += np.where((x >> bit) & 1 == 1, x >> (18 - bit), 0)
-    return total >> 1
+    return (total >> 1).astype(np.uint16)
 
 
 @cache
@@ -93,8 +93,8 @@ def _parabola(name: str, row: Array, x: Array) -> Array:
     """Return the 24 bits of a function's value, 2**23 to 2**24 inclusive."""
     form = FORMS[name]
     c0, c1, c2, square = _rows(name)
-    total: Array = square.take(x << form.squared if form.squared else x)
-    total *= c2.take(row)
+    total: Array = c2.take(row)
+    total *= square.take(x << form.squared if form.squared else x)
     total += c1.take(row) * x
     total += c0.take(row)
     total >>= form.cut
@@ -173,7 +173,11 @@ def sqrt(data: Array) -> Array:
 
 
 def divide(a: Array, b: Array) -> Array:
-    """Return a / b of float32 as `div.full` does: a times the reciprocal, extremes rescaled."""
+    """Return a / b of float32 as `div.full` does: a times the reciprocal, extremes rescaled.
+
+    Along axes that hold copies of one value (stride 0), the reciprocal is taken once.
+    """
+    b = b[tuple(slice(0, 1) if step == 0 else slice(None) for step in b.strides)]
     size = np.abs(b)
     big, small = size > _FAR, size < _NEAR
     if big.any() or small.any():
