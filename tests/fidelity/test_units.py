@@ -35,6 +35,7 @@ LIBRARY: dict[str, tuple[Function, Function, int]] = {
     "expm1": (devicelib.expm1, np.expm1, 3),
     "tanh": (devicelib.tanh, np.tanh, 3),
     "cosh": (devicelib.cosh, np.cosh, 3),
+    "log1p": (devicelib.log1p, np.log1p, 3),
 }
 
 
@@ -69,6 +70,26 @@ def test_sine_and_cosine_hold_for_large_arguments(x: float) -> None:
     assert np.abs(devicelib.cos(held) - np.cos(held.astype(np.float64))).max() < 2e-7
 
 
+ENDS = [0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 0.5, np.inf, -np.inf, np.nan, 1e-40, 3e38]
+
+
+def test_the_ends_of_logarithms_angles_and_powers_are_those_of_the_c_library() -> None:
+    first, second = (v.reshape(-1) for v in np.meshgrid(line(*ENDS), line(*ENDS)))
+    pairs = ((devicelib.atan2, np.arctan2), (devicelib.pow, np.power))
+    with np.errstate(all="ignore"):
+        for steps, exact in pairs:
+            want = exact(first.astype(np.float64), second.astype(np.float64)).astype(np.float32)
+            np.testing.assert_allclose(steps(first, second), want, rtol=1e-6, atol=2e-38)
+        want = np.log1p(first.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(devicelib.log1p(first), want, rtol=1e-6)
+
+
+@given(base=st.floats(2.0**-20, 2.0**20, width=32), power=st.floats(-4, 4, width=32))
+def test_a_power_is_near_the_exact_one(base: float, power: float) -> None:
+    want = np.power(np.float64(base), np.float64(power))
+    assert ulps(devicelib.pow(line(base), line(power)), np.array([want])).max() <= 2
+
+
 def test_the_ends_of_the_units_are_those_of_the_hardware() -> None:
     inf, nan = np.float32(np.inf), np.float32(np.nan)
     tiny = 2.0**-130
@@ -83,9 +104,9 @@ def test_the_ends_of_the_units_are_those_of_the_hardware() -> None:
 
 
 def test_a_division_by_copies_of_one_number_is_that_of_each() -> None:
-    a, b = np.linspace(-3, 3, 12, dtype=np.float32).reshape(3, 4), line(0.3, 5, 7e-40)[:, None]
-    made = units.divide(a, np.broadcast_to(b, (3, 4)))
-    np.testing.assert_array_equal(made, units.divide(a, np.repeat(b, 4, 1)))
+    a, b = np.linspace(-3, 3, 12, dtype=np.float32).reshape(3, 4), line(0.3, 5, 7e-39)[:, None]
+    made = units.divide(a * 2.0**-4, np.broadcast_to(b, (3, 4)))
+    np.testing.assert_array_equal(made, units.divide(a * 2.0**-4, np.repeat(b, 4, 1)))
 
 
 def test_a_division_keeps_its_ends() -> None:

@@ -272,3 +272,100 @@ def cosh(data: Array) -> Array:
     grown = power * units.ex2(left * _LOG2E)
     made = _fma(grown, np.float32(2), units.rcp(grown) * np.float32(0.125))
     return np.where(size >= np.float32(90), np.float32(np.inf), made)
+
+
+_LOG1P = _rounded(
+    -0.04534861445426941, 0.10546888411045074463, -0.13229703903198242188,
+    0.14491446316242218018, -0.16641564667224884033, 0.19988867640495300293,
+    -0.25000196695327758789, 0.33333510160446166992, -0.5,
+)  # fmt: skip
+
+
+def log1p(data: Array) -> Array:
+    """Return log(1 + x): x is scaled with the exponent of 1 + x, so that no digit of it is lost."""
+    raw = _bits(data)
+    whole = (data.astype(np.float64) + 1).astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        exponent = (_bits(whole) - np.int32(0x3F400000)) & np.int32(-(1 << 23))
+        scale = (np.int32(0x40800000) - exponent).view(np.float32)
+        rest = (raw - exponent).view(np.float32)
+        rest = rest + _fma(scale, np.float32(0.25), np.float32(-1))
+        near = _fma(rest, rest * _polynomial(rest, _LOG1P), rest)
+        made = _fma(exponent.astype(np.float32) * np.float32(2.0**-23), _LN2, near)
+        infinity = np.float32(np.inf)
+        made = np.where((data < -1) | ~(data < infinity), data * infinity + infinity, made)
+    return np.where(data == 0, data, np.where(data == -1, -infinity, made))
+
+
+_ATAN = (*_float32(0xBF52C7EA), *_rounded(-5.6748671531677246094, -6.5655550956726074219))
+_ATAN_BELOW = _rounded(1, 11.33538818359375, 28.84246826171875, 19.6966705322265625)
+_PI = np.float32(np.pi)
+
+
+def atan2(y: Array, x: Array) -> Array:
+    """Return the angle of (x, y): a quotient of polynomials in the smaller over the larger."""
+    high, wide = np.abs(y), np.abs(x)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.minimum(high, wide) / np.maximum(high, wide)
+    square = ratio * ratio
+    top = square * _polynomial(square, _ATAN) * ratio
+    below = _polynomial(square, _ATAN_BELOW)
+    made = _fma(top, (1 / below.astype(np.float64)).astype(np.float32), ratio)
+    made = np.where(high > wide, np.float32(np.pi / 2) - made, made)
+    made = np.where((high == wide) & np.isinf(wide), np.float32(np.pi / 4), made)
+    made = np.where((high == 0) & (wide == 0), np.float32(0), made)
+    made = np.where(np.signbit(x), _PI - made, made)
+    return np.where(np.isnan(made), made, np.copysign(made, y))
+
+
+_POW = (*_float32(0x3B18F0FE), *_rounded(0.01249298732727766037, 0.083333469927310943604))
+
+
+def _log_in_two(size: Array) -> tuple[Array, Array]:
+    """Return the logarithm of positive numbers as a float32 and what it leaves out."""
+    low = size < _TINY
+    raw = _bits(np.where(low, size * np.float32(2.0**24), size))
+    exponent = ((raw >> 23) - np.where(low, 151, 127)).astype(np.float32)
+    m = ((raw & 0x7FFFFF) | 0x3F800000).view(np.float32)
+    upper = m > np.float32(1.4142135381698608398)
+    m = np.where(upper, m * np.float32(0.5), m)
+    exponent = np.where(upper, exponent + np.float32(1), exponent)
+    over, rest = units.rcp(m + np.float32(1)), m - np.float32(1)
+    twice = rest + rest
+    first = over * twice
+    square = first * first
+    bent = first * (square * _polynomial(square, _POW))
+    left = _fma(-over, twice, rest)
+    left = over * _fma(rest, -first, left + left)
+    high = _fma(over, twice, bent)
+    small = left + (bent + _fma(over, twice, -high))
+    total = high + small
+    small = small + (high - total)
+    whole = exponent * np.float32(0.693145751953125)
+    sum_ = total + whole
+    small = small + (total + (whole - sum_))
+    small = exponent * np.float32(1.428606765330187045e-06) + small
+    made = sum_ + small
+    return made, small + (sum_ - made)
+
+
+def pow(base: Array, power: Array) -> Array:
+    """Return base ** power: e to the product of the power and a logarithm in two parts."""
+    with np.errstate(all="ignore"):
+        ends: Array = np.power(base.astype(np.float64), power.astype(np.float64)).astype(np.float32)
+        log_high, log_low = _log_in_two(np.abs(base))
+        high = log_high * power
+        low = _fma(log_low, power, _fma(log_high, power, -high))
+        total = high + low
+        edge = _bits(total) == 0x42B17218
+        start = np.where(edge, np.float32(88.72283172607421875), total)
+        turns = np.clip(np.trunc(start * _LOG2E), np.float32(-126), np.float32(126))
+        left = _fma(turns, -_LN2, start)
+        left = _fma(turns, np.float32(1.9046542121259335545e-09), left)
+        scale = (_bits(turns + np.float32(12583039)) << 23).view(np.float32)
+        grown = scale * units.ex2(left * _LOG2E)
+        low = low + (high - total)
+        low = np.where(edge, low + np.float32(2.0**-17), low)
+        made = np.where(np.isinf(grown), grown, _fma(grown, low, grown))
+    usual = np.isfinite(ends) & (ends != 0) & (base != 0) & (base != 1) & (power != 0)
+    return np.where(usual & np.isfinite(made), np.copysign(made, ends), ends)

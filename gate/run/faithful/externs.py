@@ -78,10 +78,10 @@ def _erfinv(y: float) -> float:
 
 _PLAIN: dict[str, Function] = {
     "tan": np.tan, "acos": np.arccos,
-    "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh,
+    "atan": np.arctan, "sinh": np.sinh,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "log10": np.log10, "log1p": np.log1p,
-    "cbrt": np.cbrt, "pow": np.power, "hypot": np.hypot,
+    "log10": np.log10,
+    "cbrt": np.cbrt, "hypot": np.hypot,
     "exp10": lambda x: np.power(10.0, x),
     "rcbrt": lambda x: 1.0 / np.cbrt(x), "rhypot": lambda x, y: 1.0 / np.hypot(x, y),
     "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2.0)),
@@ -101,6 +101,9 @@ _EXACT: dict[str, Function] = {
     "exp": maths.stepwise(devicelib.exp, np.exp),
     "expm1": maths.stepwise(devicelib.expm1, np.expm1),
     "cosh": maths.stepwise(devicelib.cosh, np.cosh),
+    "pow": maths.stepwise(devicelib.pow, np.power),
+    "log1p": maths.stepwise(devicelib.log1p, np.log1p),
+    "atan2": maths.stepwise(devicelib.atan2, np.arctan2),
     "sqrt": maths.sqrt, "rsqrt": maths.rsqrt,
     "floor": maths.floor, "ceil": maths.ceil, "trunc": np.trunc, "rint": np.rint,
     "nearbyint": np.rint, "round": _round_away, "fabs": np.abs, "abs": np.abs, "llabs": np.abs,

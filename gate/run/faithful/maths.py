@@ -61,16 +61,18 @@ def rsqrt(data: Array) -> Array:
 
 
 def divide(a: Array, b: Array) -> Array:
-    """Return a / b; float32 as `div.full` approximates it."""
+    """Return a / b; float32 as `div.full` approximates it, float16 through float32."""
+    if a.dtype == np.float16:
+        return units.divide(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
     return units.divide(a, b) if a.dtype == np.float32 else a / b
 
 
-def stepwise(steps: Callable[[Array], Array], op: Callable[..., Any]) -> Callable[[Array], Array]:
+def stepwise(steps: Callable[..., Array], op: Callable[..., Any]) -> Callable[..., Array]:
     """Return a function that takes the device library's steps in float32, `op` elsewhere."""
     wide = through_float64(op)
 
-    def compute(data: Array) -> Array:
-        return steps(data) if data.dtype == np.float32 else wide(data)
+    def compute(*args: Array) -> Array:
+        return steps(*args) if args[0].dtype == np.float32 else wide(*args)
 
     return compute
 
