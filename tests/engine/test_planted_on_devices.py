@@ -222,7 +222,8 @@ PLANTED = {
     ),
     "an_offset_past_int32": Planted(
         kernel=FAR, schema=ROWS.replace("LAYOUTS", "inner"),
-        cases=30, interpreter=(Kind.INT_WRAP,), cuda=(Kind.INT_WRAP, Kind.OOB_READ, Kind.RAISED, Kind.DIED),
+        cases=30, interpreter=(Kind.INT_WRAP,),
+        cuda=(Kind.INT_WRAP, Kind.OOB_READ, Kind.RAISED, Kind.DIED),
     ),
 }  # fmt: skip
 
@@ -236,8 +237,8 @@ def crew(request: pytest.FixtureRequest) -> Iterator[Crew]:
 def run(crew: Crew, folder: Path, planted: Planted) -> OpReport:
     schema = f"format: 1\nop: planted\nentry: op.py::f\n{planted.schema}"
     settings = RunSettings(
-        device=crew.info.device, cases=planted.cases, seed=3, shrink_runs=4, diagnose_runs=0, oracles=False,
-        checks=("bounds", "wrap", "race"),
+        device=crew.info.device, cases=planted.cases, seed=3, shrink_runs=4, diagnose_runs=0,
+        oracles=False, checks=("bounds", "wrap", "race"),
     )  # fmt: skip
     made = ops.task(folder, planted.kernel, schema)
     return OpRun(task=made, crew=crew, settings=settings).run()
