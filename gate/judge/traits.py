@@ -21,7 +21,7 @@ from gate.schema.model import Io
 
 MOST_ELEMENTS = 1 << 18
 """Inputs with more elements than this are not built for their traits."""
-DIVISORS = 4
+DIVISORS = 8
 """Dims that the members of an integer arg are divided by, smallest first."""
 
 
