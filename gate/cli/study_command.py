@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from gate.cli.options import positive, seed_number
+from gate.cli.options import natural, positive, seed_number
 from gate.cli.progress import console_listener
 from gate.engine.device import DEVICES
 from gate.engine.settings import RunSettings
@@ -106,8 +106,8 @@ def _add_strategies(studies: argparse._SubParsersAction[argparse.ArgumentParser]
         help="the paper's 26 rows, the field's pairs, or all (default: all)",
     )  # fmt: skip
     parser.add_argument(
-        "--control-seeds", type=positive, default=STUDY_SEEDS, metavar="N",
-        help=f"seeds for controls at most, whose every case runs (default: {STUDY_SEEDS})",
+        "--control-seeds", type=natural, default=STUDY_SEEDS, metavar="N",
+        help=f"seeds for controls at most, whose every case runs; 0: none (default: {STUDY_SEEDS})",
     )  # fmt: skip
     parser.add_argument(
         "--from", dest="files", action="append", type=Path, default=[], metavar="FILE",

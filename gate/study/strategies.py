@@ -90,7 +90,7 @@ def run_strategies(
 ) -> StrategyStudy:
     """Run every strategy on every kernel of a corpus with `seeds` seeds from the settings' on.
 
-    control_seeds  seeds for controls at most: every case of theirs is run
+    control_seeds  seeds for controls at most: every case of theirs is run; 0 leaves them out
 
     Raises
         UsageError   no such strategy, or the corpus cannot be read
@@ -106,15 +106,15 @@ def run_strategies(
             )
     loaded = load_corpus(corpus, only, part)
     settings = replace(settings, device=choose_device(settings.device), cases=cases)
+    of_role = {Role.CONTROL: min(seeds, control_seeds), Role.BUGGY: seeds}
     turns = [
         _Turn(
-            kernel=kernel, task=task, settings=settings, strategy=name,
-            seeds=min(seeds, control_seeds) if kernel.role is Role.CONTROL else seeds,
+            kernel=kernel, task=task, settings=settings, strategy=name, seeds=of_role[kernel.role]
         )
         for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True)
         for name in strategies
-        if settings.device in kernel.devices
-    ]  # fmt: skip
+        if settings.device in kernel.devices and of_role[kernel.role]
+    ]
     outcome = share_out(
         _take_turn,
         turns,
