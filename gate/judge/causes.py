@@ -64,8 +64,10 @@ def _by_kind(clues: Clues) -> Cause | None:
                 mends=("mask the store with `offsets < extent`, for each axis of the tile",),
             )
         case FailureKind.OOB_READ:
+            seen = clues.failure.comparison is None  # an access, not an output that gave it away
+            past = where if seen else f"one of the tensors that {where} is computed from"
             return Cause(
-                text=f"a load reaches past {where}: its mask is missing or off by one",
+                text=f"a load reaches past {past}: its mask is missing or off by one",
                 mends=("mask the load with `offsets < extent` and give it an `other`",),
             )
         case FailureKind.UNWRITTEN:

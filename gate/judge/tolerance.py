@@ -29,6 +29,7 @@ More terms are looked at only when a case would fail without them:
                               float tensors)
     2^-23 * max|in|^2 * |ref| where the reference is flat: an exponent as large as a product of two
                               inputs loses that share of itself, and of its exp
+    2^-126                    for each term of a sum: subnormal float32 numbers may count as 0
 
 What `tolerance:` declares changes this so:
 
@@ -73,6 +74,8 @@ SUM_STEP = 0.25
 """Half units in the last place that each term of a slow sum may lose (0.12 was seen)."""
 CANCELLED = 2.0**-22
 """Share of the largest product of two inputs that a difference of equal terms may leave."""
+TINIEST = 2.0**-126
+"""The smallest normal float32: a device may take anything smaller for 0."""
 EXPONENT = 2.0**14
 """The largest exponent whose rounding is excused."""
 FLAT = 64.0
@@ -82,7 +85,10 @@ SATURATED = 64.0
 NATIVE = 2.0
 """Multiple of torch's own largest error."""
 FEW = 64
-"""Elements of which the largest error says little: torch may hit all of them by chance."""
+"""So few elements torch may hit better by chance than a kernel that is as careful."""
+NEARBY = 4.0
+"""Multiple of torch's largest error nearby: its reciprocal root is exact to the last digit, and a
+GPU's is not. With 2 a correct norm's gradient failed once in 200 cases."""
 CHANCE = 2.0**-16
 """Share of a product of two inputs past which no rounding in float32 is to blame."""
 NATIVE_DECLARED = 4.0
@@ -324,7 +330,8 @@ def _exponents(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
 
 
 def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
-    """2B32 where float32 loses every digit, and that of slightly other inputs for few elements.
+    """2B32 where float32 loses every digit, and that of slightly other inputs where few elements
+    are left: a row of tiny values that a norm blows up says it all, however many rows there are.
 
     The gradient of a norm over one element is what is left of two equal terms: torch in float32
     leaves a rounding of one of them, or by chance nothing, and a kernel as careful does the same.
@@ -333,14 +340,30 @@ def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     if rule.working == "float64" or bool((x > np.maximum(allowed, most)).any()):
         return 0.0
     size = NATIVE * largest(evidence.float32_error(), evidence.peak, trusted=True)
-    if evidence.ref.size <= FEW and bool((x > np.maximum(allowed, size)).any()):
-        size = max(size, NATIVE * evidence.nearby_error())
+    beyond = int(np.count_nonzero(x > np.maximum(allowed, size)))
+    if 0 < beyond <= FEW:
+        size = max(size, NEARBY * evidence.nearby_error())
     return min(size, most)
+
+
+def _flushed(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
+    """What is lost where subnormal float32 numbers count as 0, as in a GPU's atomic additions.
+
+    Source: PTX ISA, `red` and `atom`: `.add.f32` on global memory flushes subnormal operands and
+    results to zero.
+    """
+    if rule.working == "float64" or evidence.dtype == "float64":
+        return 0.0
+    size = TINIEST * max(evidence.gain, 1.0)
+    if x.max(initial=0.0) > rule.factor * size * MOST_TERMS:
+        return 0.0
+    return size * evidence.terms()
 
 
 _MORE: tuple[tuple[str, Callable[[Evidence, Rule, F64, F64], Term]], ...] = (
     ("noise", _noise), ("second order", _second_order), ("long sums", _long_sums),
     ("cancelled", _cancelled), ("exponents", _exponents), ("lost digits", _lost_digits),
+    ("flushed", _flushed),
 )  # fmt: skip
 """Terms that are looked at only when a case would fail without them, by name."""
 

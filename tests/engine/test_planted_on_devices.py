@@ -177,7 +177,8 @@ PLANTED = {
     "a_read_past_the_end_that_matters": Planted(
         kernel=SUM_PAST, schema=OUT.replace("2 * x", "torch.sum(x).reshape(1)").replace(
             "y: {tensor: [M]", "y: {tensor: [1]"),
-        interpreter=OOB_READ, cuda=OOB_READ, words=("`x`",),
+        interpreter=OOB_READ, cuda=OOB_READ,
+        words=("depends on memory outside", "one of the tensors that `y` is computed from"),
     ),
     "an_unwritten_output": Planted(
         kernel=returning("return launch(x, torch.empty_like(x))", "n - 1"), schema=RETURN,

@@ -112,6 +112,35 @@ def test_terms_that_cancel_leave_a_rounding_and_nothing_larger() -> None:
     assert w.judge(w["x"] * np.float32(1e-3)).status is CaseStatus.FAIL
 
 
+@pytest.mark.parametrize("eps", [1e-5, 1e-6])
+def test_one_row_of_many_that_a_norm_blows_up_is_no_error_and_a_wrong_eps_is(eps: float) -> None:
+    """The gradient of a norm over one element, fused, with a root that is an ulp off."""
+
+    def gradient(x: Any) -> Any:
+        scale = x.dtype.type(1) / np.sqrt(x * x + x.dtype.type(eps))
+        scaled = x * scale
+        return (x.dtype.type(1) - scaled * scaled) * scale
+
+    def fused(x: Any, eps: float) -> Any:
+        scale = np.float32(1) / np.sqrt(x * x + np.float32(eps))
+        scale = np.nextafter(scale, np.float32(np.inf))
+        scaled = (x * scale).astype(np.float64)
+        return (1 - scaled * scaled).astype(np.float32) * scale
+
+    for seed in range(40):
+        case = f"op[B=128 H=1; T=float32; x=contiguous/normal; seed={seed:06x}]"
+        w = world(UNARY, case, gradient)
+        assert w.judge(fused(w["x"], eps)).status is CaseStatus.PASS
+        assert w.judge(fused(w["x"], 2 * eps)).status is CaseStatus.FAIL
+
+
+def test_subnormal_numbers_may_count_as_zero_and_no_others() -> None:
+    case = "op[B=1 H=3; T=float32; x=contiguous/normal; seed=000001]"
+    w = world(UNARY, case, lambda x: x, {"x": [[1e-40, -3e-39, 1e-30]]})
+    assert w.judge(np.asarray([[0, 0, 1e-30]], np.float32)).status is CaseStatus.PASS
+    assert w.judge(np.asarray([[0, 0, 0]], np.float32)).status is CaseStatus.FAIL
+
+
 def test_zeros_fail_where_the_reference_is_a_millionth() -> None:
     w = world(UNARY, SOFTMAX.format("float32", "normal"), lambda x: x * x.dtype.type(1e-6))
     assert w.judge(w.rounded()).status is CaseStatus.PASS
