@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import struct
 import subprocess
 import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from run_bpf import decide
 
 from gate.run.capacity import visible_gpus
 from gate.run.fences import _MACHINES, _filter
@@ -18,29 +18,6 @@ from gate.run.settings import WorkerSettings
 
 ALLOW, DENY = 0x7FFF0000, 0x00050001
 ARCH, SOCKET, _ = _MACHINES["x86_64"]
-
-
-def decide(program: bytes, arch: int, number: int, first: int) -> int:
-    """Run a classic BPF program (load word, compare, return) over a seccomp_data."""
-    data = struct.pack("<IIQ6Q", number, arch, 0, first, 0, 0, 0, 0, 0)
-    steps = [struct.unpack_from("HBBI", program, at) for at in range(0, len(program), 8)]
-    at, held = 0, 0
-    while True:
-        code, yes, no, value = steps[at]
-        at += 1
-        match code:
-            case 0x20:
-                held = struct.unpack_from("<I", data, value)[0]
-            case 0x15:
-                at += yes if held == value else no
-            case 0x35:
-                at += yes if held >= value else no
-            case 0x06:
-                return value
-            case _:
-                raise AssertionError(code)
-
-
 WORD = st.integers(0, 2**32 - 1)
 NUMBERS = st.one_of(WORD, st.integers(0, 500), st.sampled_from([SOCKET, 425]))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import platform
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from run_bpf import decide
 
 from gate.run import keeper
 
@@ -20,31 +20,6 @@ ALLOW, ASK, REFUSE = 0x7FFF0000, 0x7FC00000, 0x00050000
 ARCH, _, FORKS, CLONE = keeper._CALLS["x86_64"]
 THREAD = 0x00010000
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="fences of Linux")
-
-
-def decide(program: bytes, arch: int, number: int, first: int) -> int:
-    """Run a classic BPF program (load word, compare, test, return) over a seccomp_data."""
-    data = struct.pack("<IIQ6Q", number, arch, 0, first, 0, 0, 0, 0, 0)
-    steps = [struct.unpack_from("HBBI", program, at) for at in range(0, len(program), 8)]
-    at, held = 0, 0
-    while True:
-        code, yes, no, value = steps[at]
-        at += 1
-        match code:
-            case 0x20:
-                held = struct.unpack_from("<I", data, value)[0]
-            case 0x15:
-                at += yes if held == value else no
-            case 0x35:
-                at += yes if held >= value else no
-            case 0x45:
-                at += yes if held & value else no
-            case 0x06:
-                return value
-            case _:
-                raise AssertionError(code)
-
-
 WORD = st.integers(0, 2**32 - 1)
 NUMBERS = st.one_of(WORD, st.integers(0, 500), st.sampled_from([*FORKS, CLONE, 435]))
 
