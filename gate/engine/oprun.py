@@ -328,12 +328,13 @@ class OpRun:
         wanted = findings or (self.settings.benchmarks and not left_to_others)
         if self.settings.oracles and wanted:
             benchmarks = run_benchmarks(self.task, self.crew, self.settings)
+        refused = self._narrowed()  # when the time is up before, the notes below say so
         part = self._part(check)
         report = report_of(
             part, op=op, schema=self.task.schema.file, findings=findings, benchmarks=benchmarks,
             trusted=self.task.trusted, seconds=round(time.monotonic() - started, 3),
         )  # fmt: skip
-        report = replace(report, narrowed=self._narrowed())
+        report = replace(report, narrowed=refused)
         self.listener(Event(kind="op-end", op=op, text=report.verdict.value))
         return replace(report, part=part) if self.partial else report
 
