@@ -1,4 +1,4 @@
-"""One op from source text to its report, on one lane of the interpreter."""
+"""One op from source text to its report, on one lane, of the interpreter unless told otherwise."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ import triton.language as tl
 
 
 @contextmanager
-def crew() -> Iterator[Crew]:
-    with Crew(WorkerSettings(), 1) as made:
+def crew(device: str = "interpreter") -> Iterator[Crew]:
+    with Crew(WorkerSettings(device=device), 1) as made:
         yield made
 
 
@@ -51,5 +51,7 @@ def read(schema: str) -> OpSchema:
 
 
 def run(made: OpTask, lanes: Crew, *, cases: int = 16, seed: int = 0) -> OpReport:
-    settings = RunSettings(cases=cases, seed=seed, shrink_runs=8, diagnose_runs=0)
+    settings = RunSettings(
+        device=lanes.info.device, cases=cases, seed=seed, shrink_runs=8, diagnose_runs=0
+    )
     return OpRun(task=made, crew=lanes, settings=settings).run()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from engine import op_runs as ops
+from gate.engine.device import choose_device
 from gate.engine.lanes import Crew
 from gate.judge.model import FailureKind, Verdict
 from gate.run.argwire import TensorWire
@@ -16,6 +17,11 @@ from gate.run.protocol import LoadRequest, Observation, Outcome, RunRequest
 
 pytestmark = pytest.mark.triton
 
+NO_GPU = choose_device("auto") != "cuda"
+DEVICES = [
+    "interpreter",
+    pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no GPU here")]),
+]
 SPLIT = """
 @triton.jit
 def split_sum(x_ptr, part_ptr, count_ptr, y_ptr, m, n, PARTS: tl.constexpr, N: tl.constexpr):
@@ -102,9 +108,9 @@ returns:
 """
 
 
-@pytest.fixture(scope="module")
-def crew() -> Iterator[Crew]:
-    with ops.crew() as made:
+@pytest.fixture(scope="module", params=DEVICES)
+def crew(request: pytest.FixtureRequest) -> Iterator[Crew]:
+    with ops.crew(request.param) as made:
         yield made
 
 
