@@ -222,7 +222,7 @@ PLANTED = {
         words=("config",),
     ),
     "an_offset_past_int32": Planted(
-        kernel=FAR, schema=ROWS.replace("LAYOUTS", "inner"),
+        kernel=FAR, schema=ROWS.replace("LAYOUTS", "inner").replace("M: 1..9", "M: 1..100000000"),
         cases=30, interpreter=(Kind.INT_WRAP,),
         cuda=(Kind.INT_WRAP, Kind.OOB_READ, Kind.RAISED, Kind.DIED),
     ),
@@ -258,6 +258,7 @@ def test_a_planted_fault_is_found_and_named(name: str, crew: Crew, tmp_path: Pat
         for finding in report.findings
     ]
     everything = "\n".join([f"{report.counts}", *told, *report.notes])
+    print(everything)
     assert found, everything
     said = " ".join(f"{finding.message} {finding.options} {finding.diagnosis}" for finding in found)
     for words in planted.words:

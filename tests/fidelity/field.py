@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import field_forms as g
 import field_kernels as f
@@ -34,6 +34,8 @@ class Field:
     """Allowed absolute distance."""
     fresh: tuple[str, ...] = ("y",)
     """Tensors that hold nothing before the launch."""
+    since: tuple[int, int] = (3, 6)
+    """The first Triton whose compiler takes the kernel."""
 
 
 def real(seed: int, *shape: int) -> torch.Tensor:
@@ -278,15 +280,21 @@ SHARED = (
 )  # fmt: skip
 
 FORMS = (
-    plain("keyworded", lambda t: g.keyworded[(1,)](t["x"], t["y"], n=8, BLOCK=8),
-          lambda t: 2 * t["x"]),
+    replace(
+        plain("keyworded", lambda t: g.keyworded[(1,)](t["x"], t["y"], n=8, BLOCK=8),
+              lambda t: 2 * t["x"]),
+        since=(3, 9),  # an argument that is given by its name only
+    ),
     plain("not_inlined", lambda t: g.calls_not_inlined[(1,)](t["x"], t["y"], 8, BLOCK=8),
           lambda t: 3 * t["x"] + 1),
     plain("static_text", lambda t: g.static_text[(1,)](t["x"], t["y"], BLOCK=8, KIND="b"),
           lambda t: t["x"] + 1),
     plain("optional", lambda t: g.optional[(1,)](t["x"], t["y"], None, None, True),
           lambda t: 2 * t["x"] + 1),
-    plain("nested", lambda t: g.nested[(1,)](t["x"], t["y"], BLOCK=8), lambda t: 9 * t["x"]),
+    replace(
+        plain("nested", lambda t: g.nested[(1,)](t["x"], t["y"], BLOCK=8), lambda t: 9 * t["x"]),
+        since=(3, 7),  # a helper that returns None in a tuple
+    ),
     plain("power_and_floor", lambda t: g.power_and_floor[(1,)](t["x"], t["y"], 7, N=8),
           lambda t: t["x"]),
     plain("persistent", lambda t: f.persistent_copy[(3,)](t["x"], t["y"], 45, NUM=3, BLOCK=8),
@@ -319,6 +327,7 @@ FORMS = (
         tensors=lambda: {"x": real(1, 16), "y": torch.zeros(16), "z": torch.zeros(16)},
         launch=lambda t: g.sorter[(1,)](t["x"], t["y"], t["z"], N=16),
         want=lambda t: t["x"].sort(descending=True).values, fresh=("y", "z"),
+        since=(3, 9),  # tl.flip without its dim
     ),
     dotted("ieee"), dotted("tf32"), dotted("tf32x3"),
     Field(
@@ -330,5 +339,8 @@ FORMS = (
     ),
 )  # fmt: skip
 
-FIELDS: tuple[Field, ...] = (*NORMS, *QUANTISED, *SHARED, *FORMS)
+LAUNCHES: tuple[Field, ...] = (*NORMS, *QUANTISED, *SHARED, *FORMS)
 """Every launch."""
+_HERE = tuple(int(part) for part in triton.__version__.split(".")[:2])
+FIELDS = tuple(one for one in LAUNCHES if one.since <= _HERE)
+"""The launches that this Triton compiles."""

@@ -1,11 +1,12 @@
 """Find the tables of the special function unit from what a GPU computes.
 
-A row's coefficients are small: c1 counts in 2 to 4 units of the last place over the row, c2 in
-one, c0 in a quarter. So few candidates keep the parabola near the function, and points of the row
-tell them apart. Candidates are ranked by the spread of their error before the cut, which is what
-the makers of the unit seem to have minimised: the first one is mostly right.
+A row's sum is `base + c1 * x + c2 * square(x)`, cut to 24 bits, with `base = c0 and the constant`.
+Each result says between which two whole numbers the sum lies, so for a slope and a curvature all
+results of a row leave a range of bases, or none. Few slopes and curvatures keep the parabola near
+the function. The constant is the one that a c0 of every row reaches its range from; where several
+do, all of them give the same results, and the one nearest to `CONSTANTS` is taken.
 
-`every_mantissa.py` fits the whole tables on a GPU.
+`every_mantissa.py` records the results on a GPU.
 """
 
 from __future__ import annotations
@@ -23,24 +24,28 @@ POINT = {"ex2": 38, "rcp": 39, "rsq": 40, "sqrt": 39}
 """Function -> bits behind the point of its sum."""
 
 CONSTANTS = {"ex2": 0x77E2, "rcp": 0x47E7, "rsq": 0x7FFF, "sqrt": 0x4800}
-"""Function -> what is added before the cut; that of `sqrt` is where a scan starts."""
+"""Function -> what is added before the cut, as far as it is known from elsewhere."""
 
-OFFSETS = {"ex2": -0.3, "rcp": -0.1, "rsq": 0.0, "sqrt": 0.0}
-"""Function -> how far c0 mostly lies from the middle of the error, in its own steps."""
+COARSE = 64
+"""One result of so many is looked at first: most candidates fall there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One candidate for a row."""
+class Fit:
+    """A slope and a curvature that all results of a row allow."""
 
-    penalty: float
-    """How unlikely it is before any point is seen."""
-    c0: int
-    """Value."""
     c1: int
     """Slope."""
     c2: int
     """Curvature."""
+    low: int
+    """Smallest base that gives all results."""
+    high: int
+    """Largest base that gives all results."""
+
+
+Points = tuple[np.ndarray, np.ndarray]
+"""Low bits of a row's arguments, and the 24 bits of the results."""
 
 
 def exact(name: str, row: int, x: np.ndarray) -> np.ndarray:
@@ -55,47 +60,76 @@ def exact(name: str, row: int, x: np.ndarray) -> np.ndarray:
     return scale * (np.sqrt(m) if name == "sqrt" else 1 / np.sqrt(m))
 
 
-def candidates(name: str, row: int, step: int = 61) -> list[Row]:
-    """Return the likely coefficients of a row, likeliest first."""
+def curved(name: str, x: np.ndarray) -> np.ndarray:
+    """Return what c2 is multiplied with at low bits x."""
+    form = FORMS[name]
+    made: np.ndarray = squares()[x << form.squared].astype(np.int64) << form.second
+    return made
+
+
+def near(name: str, row: int, step: int = 61) -> list[tuple[int, int]]:
+    """Return the slopes and curvatures (c1, c2) that keep near the function on a row."""
     form = FORMS[name]
     x = np.append(np.arange(0, 1 << form.low, step, dtype=np.int64), (1 << form.low) - 1)
-    wide = x.astype(np.longdouble)
-    square = squares()[x << form.squared].astype(np.longdouble) * 2**form.second
-    want = exact(name, row, x)
+    square, want = curved(name, x), exact(name, row, x)
     unit = np.array([1.0, 2.0**form.low, 2.0 ** (15 + form.second)])
-    parts = np.stack([np.ones(len(x)), wide.astype(float), square.astype(float)], 1) / unit
+    parts = np.stack([np.ones(len(x)), x.astype(float), square.astype(float)], 1) / unit
     _, slope, bend = np.linalg.lstsq(parts, (want - want[0]).astype(float), rcond=None)[0] / unit
     found = []
-    for c1 in range(int(np.floor(slope)) - 1, int(np.ceil(slope)) + 2):
-        near = round(bend - (c1 - slope) * 2.0**form.low / 2.0 ** (15 + form.second))
-        for c2 in range(near - 5, near + 6):
-            error = c1 * wide + c2 * square - want
-            high, low = float(error.max()), float(error.min())
-            found.append(((high - low) / 2**form.cut, -(high + low) / 2 / 2**form.first, c1, c2))
-    found.sort()
-    made = []
-    for spread, middle, c1, c2 in found[:5]:
-        at = middle + OFFSETS[name]
-        for c0 in range(int(np.floor(at)) - 2, int(np.floor(at)) + 4):
-            penalty = 4 * (spread - found[0][0]) + abs(c0 - at)
-            made.append(Row(penalty=penalty, c0=c0, c1=c1, c2=c2))
-    return sorted(made, key=lambda one: one.penalty)
+    for c1 in range(int(np.floor(slope)) - 2, int(np.ceil(slope)) + 3):
+        middle = round(bend - (c1 - slope) * 2.0**form.low / 2.0 ** (15 + form.second))
+        found.extend((c1, c2) for c2 in range(middle - 6, middle + 7))
+    return found
 
 
-def value(name: str, row: Row, x: np.ndarray, constant: int) -> np.ndarray:
-    """Return the 24 bits that a candidate gives at low bits x."""
-    form = FORMS[name]
-    square = squares()[x << form.squared].astype(np.int64) << form.second
-    return ((row.c0 << form.first) + row.c1 * x + row.c2 * square + constant) >> form.cut
+def bases(name: str, points: Points, c1: int, c2: int) -> tuple[int, int]:
+    """Return the smallest and the largest base that give all results; the first is larger than the
+    second when there is none."""
+    x, want = points
+    least = (want << FORMS[name].cut) - (c1 * x + c2 * curved(name, x))
+    return int(least.max()), int(least.min()) + (1 << FORMS[name].cut) - 1
 
 
-def written(name: str, rows: list[Row], constant: int) -> dict[str, Any]:
+def allowed(name: str, row: int, points: Points) -> list[Fit]:
+    """Return every slope and curvature near the function that all results of a row allow."""
+    few = (points[0][::COARSE], points[1][::COARSE])
+    found = []
+    for c1, c2 in near(name, row):
+        low, high = bases(name, few, c1, c2)
+        if low <= high:
+            low, high = bases(name, points, c1, c2)
+        if low <= high:
+            found.append(Fit(c1=c1, c2=c2, low=low, high=high))
+    return found
+
+
+def constant(name: str, rows: list[list[Fit]]) -> int | None:
+    """Return what is added before the cut so that every row has a c0; None when nothing is."""
+    period = 1 << FORMS[name].first
+    residues = np.arange(period)
+    good = np.ones(period, dtype=bool)
+    for row in rows:
+        reached = [(fit.high - residues) // period * period + residues >= fit.low for fit in row]
+        good &= np.any(reached, axis=0) if reached else False
+    if not good.any():
+        return None
+    known = CONSTANTS[name]
+    tried = np.flatnonzero(good) + (known // period + np.arange(-1, 2))[:, None] * period
+    return int(tried.flat[np.abs(tried - known).argmin()])
+
+
+def written(name: str, rows: list[list[Fit]], added: int) -> dict[str, Any]:
     """Return a function's entry of `functions.json`."""
+    first = FORMS[name].first
+    chosen = []
+    for row in rows:
+        fits = [(fit, (fit.high - added) >> first) for fit in row]
+        chosen.append(next((fit, c0) for fit, c0 in fits if (c0 << first) + added >= fit.low))
     return {
-        "constant": constant,
-        "c0": [row.c0 for row in rows],
-        "c1": [row.c1 for row in rows],
-        "c2": [row.c2 for row in rows],
+        "constant": added,
+        "c0": [c0 for _, c0 in chosen],
+        "c1": [fit.c1 for fit, _ in chosen],
+        "c2": [fit.c2 for fit, _ in chosen],
     }
 
 

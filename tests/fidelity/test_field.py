@@ -16,10 +16,12 @@ HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.triton
 
 
-@pytest.mark.parametrize("one", field.FIELDS, ids=lambda one: one.name)
+@pytest.mark.parametrize("one", field.LAUNCHES, ids=lambda one: one.name)
 def test_a_correct_kernel_trips_no_check_in_the_interpreter(
     one: field.Field, seen: dict[str, Any]
 ) -> None:
+    if one not in field.FIELDS:
+        pytest.skip(f"Triton compiles it from {one.since} on")
     report = seen[f"field_{one.name}"]
     assert report["error"] == ""
     assert report["faults"] == []
@@ -27,9 +29,10 @@ def test_a_correct_kernel_trips_no_check_in_the_interpreter(
 
 
 def test_every_launch_has_a_name_of_its_own() -> None:
-    assert len({one.name for one in field.FIELDS}) == len(field.FIELDS) >= 35
+    assert len({one.name for one in field.LAUNCHES}) == len(field.LAUNCHES) >= 35
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_the_kernels_compute_the_same_on_a_gpu() -> None:
     command = [sys.executable, str(HERE / "field_on_gpu.py")]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import fit_functions
 import numpy as np
@@ -131,15 +132,42 @@ def test_the_square_of_the_unit_drops_less_than_a_bit_for_each_partial_product()
     assert lost.max() < 10
 
 
+def results(name: str, entry: dict[str, Any], row: int) -> np.ndarray:
+    """Return what a row of a table gives at every mantissa."""
+    form = units.FORMS[name]
+    x = np.arange(1 << form.low, dtype=np.int64)
+    c0, c1, c2 = (entry[key][row] for key in ("c0", "c1", "c2"))
+    base = (c0 << form.first) + entry["constant"]
+    return (base + c1 * x + c2 * fit_functions.curved(name, x)) >> form.cut
+
+
 @pytest.mark.parametrize("name", units.FORMS)
-def test_a_row_is_among_the_likely_ones(name: str) -> None:
-    table, rows = units.tables()[name], units.FORMS[name].rows
-    for row in (0, rows // 3, rows - 1):
-        likely = fit_functions.candidates(name, row)
-        held = {(one.c0, one.c1, one.c2) for one in likely}
-        assert tuple(table[key][row] for key in ("c0", "c1", "c2")) in held
+def test_a_fit_to_all_results_gives_them_again(name: str) -> None:
+    rows = units.FORMS[name].rows
+    x = np.arange(1 << units.FORMS[name].low, dtype=np.int64)
+    chosen = (0, rows // 3, rows - 1)
+    wanted = [results(name, units.tables()[name], row) for row in chosen]
+    fits = [
+        fit_functions.allowed(name, row, (x, want))
+        for row, want in zip(chosen, wanted, strict=True)
+    ]
+    added = fit_functions.constant(name, fits)
+    assert added is not None
+    made = fit_functions.written(name, fits, added)
+    for position, want in enumerate(wanted):
+        np.testing.assert_array_equal(results(name, made, position), want)
 
 
+def test_results_that_no_parabola_gives_have_no_fit() -> None:
+    x = np.arange(1 << units.FORMS["rcp"].low, dtype=np.int64)
+    broken = results("rcp", units.tables()["rcp"], 0)
+    assert fit_functions.allowed("rcp", 0, (x, broken))
+    broken[700] += 1
+    assert fit_functions.allowed("rcp", 0, (x, broken)) == []
+    assert fit_functions.constant("rcp", [[]]) is None
+
+
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_the_units_equal_the_gpu_on_every_mantissa() -> None:
     command = [sys.executable, str(HERE / "every_mantissa.py")]

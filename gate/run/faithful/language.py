@@ -43,7 +43,7 @@ class Language:
             for name, member in inspect.getmembers(kind):
                 if name in ("reduce", "associative_scan"):
                     setattr(kind, name, self._specials[name])
-                elif tl.core.is_builtin(member):
+                elif tl.core.is_builtin(member) or _asks_semantic(member):
                     setattr(kind, name, self._bound(member))
         self._patch_devices()
         self._patch_types()
@@ -134,6 +134,12 @@ class Language:
 def _classes() -> list[Any]:
     names = ("tensor", "tensor_descriptor_base", "tensor_descriptor", "tuple")
     return [getattr(tl.core, name) for name in names if hasattr(tl.core, name)]
+
+
+def _asks_semantic(member: Any) -> bool:
+    """Whether a method wants the semantic object without being marked as a builtin: the compiler
+    gives it to every method of a tensor, and some (`x.sqrt()`) are made before they are marked."""
+    return inspect.isfunction(member) and "_semantic" in inspect.signature(member).parameters
 
 
 def _static_assert(condition: Any, message: Any = "", **_: Any) -> None:

@@ -1,7 +1,8 @@
-"""Faster construction of Triton's value types: the shapes of blocks are shared, not rebuilt.
+"""The language's types and semantic layer for the interpreter: cheaper, alike in every Triton.
 
-Triton builds a constexpr for every extent of every intermediate value; in the interpreter that
-took more time than the arithmetic. What a kernel sees is the same.
+Triton builds a constexpr for every extent of every intermediate value; in the interpreter that took
+more time than the arithmetic, so the shapes of blocks are shared here, not rebuilt. What a kernel
+sees is the same.
 """
 
 from __future__ import annotations
@@ -79,8 +80,28 @@ def _make_tensor(tensor: Any, handle: Any, kind: Any) -> None:
     tensor.shape, tensor.numel = found
 
 
+class _Text(str):
+    """A text constant that is also asked for its `value`, as a constexpr is."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> str:
+        """The text."""
+        return str(self)
+
+
 class LeanSemantic(TritonSemantic):  # type: ignore[misc]
     """Triton's semantic layer with shortcuts where nothing has to be broadcast."""
+
+    def dot_scaled(
+        self, lhs: Any, lhs_scale: Any, lhs_format: Any, rhs: Any, rhs_scale: Any,
+        rhs_format: Any, *more: Any,
+    ) -> Any:  # fmt: skip
+        """Return the product of microscaled operands; Triton before 3.8 takes the formats for
+        constexprs, which constants in a kernel are not here."""
+        left, right = (_Text(getattr(kind, "value", kind)) for kind in (lhs_format, rhs_format))
+        return super().dot_scaled(lhs, lhs_scale, left, rhs, rhs_scale, right, *more)
 
     def broadcast_impl_value(self, lhs: Any, rhs: Any) -> Any:
         """Return the operands in a common shape."""
