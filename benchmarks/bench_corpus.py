@@ -131,14 +131,14 @@ def descendants(pid: int) -> list[int]:
 def role_and_peak(pid: int) -> tuple[str, int]:
     """Return a worker's role and the most MiB that it has held; an empty role for the rest."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+        name = Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return "", 0
     peak = re.search(r"VmHWM:\s+(\d+) kB", status)
-    if peak is None or "--role" not in words:
+    if peak is None or name not in ("gate-kernel", "gate-reference"):
         return "", 0
-    return words[words.index("--role") + 1], int(peak[1]) // 1024
+    return name.removeprefix("gate-"), int(peak[1]) // 1024
 
 
 def torch_alone_mib(device: str) -> int:

@@ -30,7 +30,8 @@ from gate.errors import GateError, WorkerError
 from gate.result import Timings
 from gate.run.capacity import visible_gpus
 from gate.run.fences import hide_from_workers
-from gate.run.pool import WorkerSettings
+from gate.run.forking import FORK_SERVERS, Branch
+from gate.run.pool import WorkerSettings, branch_servers
 from gate.run.serving import WorkerInfo
 
 Item = TypeVar("Item")
@@ -172,11 +173,13 @@ class _Team(Generic[Item, Result]):
             for number in range(count):
                 ours, theirs = context.Pipe()
                 place = _turned(workers, number * lanes)
+                branch = branch_servers(workers)
                 process = context.Process(
-                    target=_foreman, args=(theirs, self.job, place, lanes), daemon=False
+                    target=_foreman, args=(theirs, branch, self.job, place, lanes), daemon=False
                 )
                 process.start()
-                theirs.close()
+                for given in (theirs, *(branch[1:] if branch else ())):
+                    given.close()
                 members.append((process, ours))
             self._tend_all(members)
         except KeyboardInterrupt:
@@ -294,10 +297,12 @@ def _turned(workers: WorkerSettings, by: int) -> WorkerSettings:
 
 
 def _foreman(
-    connection: Connection, job: Job[Any, Any], workers: WorkerSettings, lanes: int
-) -> None:
+    connection: Connection, branch: Branch | None, job: Job[Any, Any], workers: WorkerSettings,
+    lanes: int,
+) -> None:  # fmt: skip
     """The life of a foreman: open a crew, work off what comes, leave when the run hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run hears it, and hangs up
+    FORK_SERVERS.adopt(branch)
     guard = threading.Lock()
 
     def say(message: Any) -> None:

@@ -22,7 +22,7 @@ from gate.engine.settings import Event, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.engine.verdicts import covered_verdict
 from gate.result import KernelReport, OpReport, Policy, RunInfo, RunResult, Timings
-from gate.run.pool import WorkerSettings
+from gate.run.pool import WorkerSettings, expect_workers
 from gate.schema.model import TensorArg
 
 
@@ -61,6 +61,7 @@ def _run(
     """Run the ops; return the result, and whether the trees are as they were laid out."""
     if not scope.op_schemas:
         return _result(scope, settings, policy, None, started), True
+    expect_workers(worker_settings(settings))
     with tempfile.TemporaryDirectory(prefix="kernel-gate-") as temporary:
         folder = open_folder(settings.trees or temporary, settings)
         tasks = scope.tasks(folder)

@@ -66,7 +66,7 @@ def raise_fences(
         ("no new privileges", quiet),
         ("no capabilities", bare),
         ("own process group", _own_group(supervisor)),
-        ("own process namespace", _first_is_keeper()),
+        ("own process namespace", "own process namespace" in around),
         ("own shared memory", "own shared memory" in around),
         ("process count", "process count" in around),
         ("unprivileged user", os.geteuid() != 0),
@@ -105,15 +105,6 @@ def _first_to_go() -> None:
     """When the machine runs out of memory, take the worker and not what started it."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
-
-
-def _first_is_keeper() -> bool:
-    """Whether process 1 is a keeper, that is, whether /proc shows our own namespace."""
-    try:
-        with open("/proc/1/cmdline", "rb") as file:
-            return b"keeper.py" in file.read()
-    except OSError:
-        return False
 
 
 def _readable(path: str) -> bool:

@@ -3,8 +3,8 @@
 The supervisor starts a keeper, the keeper starts the worker. Whatever the worker's code forks,
 detaches or daemonises ends with it:
 
-- where the system allows it, the worker lives in a process namespace of its own, whose first
-  process (also a keeper) takes everything with it when it ends;
+- where the system allows it, the worker lives in a process namespace, whose first process (also a
+  keeper) takes everything with it when it ends;
 - elsewhere the keeper is the *subreaper* of all its descendants: orphans become its children, and
   it kills children until there are none.
 
@@ -19,13 +19,14 @@ Signals to a keeper: SIGTERM asks the worker to end; SIGUSR1 ends it at once. SI
 from the system when the supervisor dies, so that no orphan survives Ctrl-C or a SIGKILL.
 
 What stands is told to the worker as `--around NAME,...` behind its own arguments.
-The end of the worker is written to the status descriptor as its wait status, in decimal.
-Only the standard library is imported: a keeper must start in milliseconds and stay small.
+The status descriptor gets two lines: how many keepers stand around the worker (1 or 2), once it is
+started, and its wait status, in decimal, when it has ended.
+Only the standard library is imported: a keeper must start in milliseconds and stay small. It is a
+program of its own, or the fork server's child, which then turns into the worker without a program.
 """
 
 from __future__ import annotations
 
-import _socket
 import _thread
 import contextlib
 import ctypes
@@ -34,9 +35,11 @@ import fcntl
 import os
 import platform
 import signal
+import socket
 import struct
 import sys
 import time
+from collections.abc import Callable, Sequence
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -69,29 +72,41 @@ _MAX_DESCRIPTOR = 1024
 _SWEEP_SECONDS = 5.0
 """Time for killed descendants to be gone; a process in a driver call may need a while."""
 
+Worker = Callable[[Sequence[str]], None]
+"""Goes on as the worker; takes the names of the fences that stand around it."""
+
 
 class _Plan:
     """What to start, and what to raise around it."""
 
-    def __init__(self, arguments: list[str]) -> None:
+    def __init__(self, arguments: list[str], be_worker: Worker | None) -> None:
         self.supervisor, self.status = int(arguments[0]), int(arguments[1])
         wanted = arguments[2].split(",")
         self.namespace, self.network = "namespace" in wanted, "network" in wanted
         self.processes = int(arguments[3])
         self.command = arguments[4:]
+        self.be_worker = be_worker
         self.around: list[str] = []
+        self.keepers = 1
+
+    def tell(self, number: int) -> None:
+        """Write a line to the status descriptor, if anybody is there to read it."""
+        with contextlib.suppress(OSError):
+            os.write(self.status, b"%d\n" % number)
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments: list[str], be_worker: Worker | None = None) -> None:
     """Keep one worker: `main([supervisor, status_fd, fences, processes, command...])`.
 
-    supervisor  process id of the supervisor; the keeper ends when it is not its parent any more
+    supervisor  process id of the supervisor or of its fork server; the keeper ends when it is not
+                its parent any more
     status_fd   where the worker's wait status is written
     fences      `namespace` (a process namespace), `network` (a network namespace around the
                 command), with a comma between: raised where the system allows it
     processes   how many processes the worker may have, itself counted
+    be_worker   called in the worker's process instead of `command`, with what stands around it
     """
-    plan = _Plan(arguments)
+    plan = _Plan(arguments, be_worker)
     os.set_inheritable(plan.status, False)
     if not sys.platform.startswith("linux"):
         _tend(plan, None)
@@ -111,34 +126,32 @@ def _tend(plan: _Plan, libc: ctypes.CDLL | None) -> None:
     """Start the worker, reap until it ends, write its status, end what it left."""
     keeper = os.getpid()
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
-    ours, theirs = _socket.socketpair()
+    ours, theirs = socket.socketpair()
     worker = os.fork()
     if worker == 0:
+        ours.close()
         _become(plan, libc, keeper, theirs)
     theirs.close()
+    plan.tell(plan.keepers)
     asking = _received(ours)
     _keep_only(plan.status, asking)
     leave = _Leave(plan.processes)
     if asking >= 0:
         _thread.start_new_thread(leave.answer, (asking,))
     _pass_on(worker)
-    while True:
-        ended, code = os.wait()
-        if ended == worker:
-            break
+    while (ended := os.wait())[0] != worker:
+        pass
     leave.processes = 0
     _sweep()
-    with contextlib.suppress(OSError):
-        os.write(plan.status, b"%d\n" % code)
+    plan.tell(ended[1])
     os._exit(0)
 
 
 def _keep_only(*kept: int) -> None:
     """Close the worker's descriptors here, or the supervisor would never see them end."""
-    for fd in range(3, _MAX_DESCRIPTOR):
-        if fd not in kept:
-            with contextlib.suppress(OSError):
-                os.close(fd)
+    for fd in {*range(3, _MAX_DESCRIPTOR)} - {*kept}:
+        with contextlib.suppress(OSError):
+            os.close(fd)
 
 
 def _pass_on(child: int) -> None:
@@ -149,7 +162,7 @@ def _pass_on(child: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
 
 
-def _become(plan: _Plan, libc: ctypes.CDLL | None, keeper: int, channel: _socket.socket) -> None:
+def _become(plan: _Plan, libc: ctypes.CDLL | None, keeper: int, channel: socket.socket) -> None:
     """Turn this process into the worker, in a session of its own; it dies with its keeper."""
     for number in (*_HANDLED, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
@@ -167,6 +180,10 @@ def _become(plan: _Plan, libc: ctypes.CDLL | None, keeper: int, channel: _socket
         if asking >= 0:
             plan.around.append("process count")
     _send(channel, asking)
+    if plan.be_worker is not None:
+        os.close(plan.status)
+        plan.be_worker(plan.around)
+        os._exit(0)
     command = [*plan.command, "--around", ",".join(plan.around)]
     try:
         os.execv(command[0], command)
@@ -210,14 +227,10 @@ def _kill(pid: int, number: int) -> None:
 
 def _raise_loopback() -> None:
     """Bring up `lo`, which a new network namespace has down; a tool may speak over it."""
-    with contextlib.suppress(OSError):
-        probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
-        try:
-            asked = fcntl.ioctl(probe.fileno(), _SIOCGIFFLAGS, struct.pack("16sH14x", b"lo", 0))
-            flags = struct.unpack("16sH14x", asked)[1] | _IFF_UP
-            fcntl.ioctl(probe.fileno(), _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags))
-        finally:
-            probe.close()
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        asked = fcntl.ioctl(probe.fileno(), _SIOCGIFFLAGS, struct.pack("16sH14x", b"lo", 0))
+        flags = struct.unpack("16sH14x", asked)[1] | _IFF_UP
+        fcntl.ioctl(probe.fileno(), _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags))
 
 
 # --- leave to fork --------------------------------------------------------------------------------
@@ -298,26 +311,18 @@ def fork_filter(arch: int, forks: tuple[int, ...], clone: int) -> bytes:
     return b"".join([*code, *(struct.pack("HBBI", 0x06, 0, 0, value) for value in ends.values())])
 
 
-def _send(channel: _socket.socket, fd: int) -> None:
+def _send(channel: socket.socket, fd: int) -> None:
     """Send a descriptor, or word that there is none (-1)."""
-    rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", fd))] if fd >= 0 else []
-    with contextlib.suppress(OSError):
-        channel.sendmsg([b"f"], rights)
-    channel.close()
+    with channel, contextlib.suppress(OSError):
+        socket.send_fds(channel, [b"f"], [fd] if fd >= 0 else [])
     if fd >= 0:
         os.close(fd)
 
 
-def _received(channel: _socket.socket) -> int:
+def _received(channel: socket.socket) -> int:
     """Return the descriptor that was sent, -1 for none."""
-    try:
-        _, rights, _, _ = channel.recvmsg(1, _socket.CMSG_LEN(4))
-    except OSError:
-        rights = []
-    channel.close()
-    for level, kind, data in rights:
-        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS and len(data) >= 4:
-            return int(struct.unpack("i", data[:4])[0])
+    with channel, contextlib.suppress(OSError):
+        return next(iter(socket.recv_fds(channel, 1, 1)[1]), -1)
     return -1
 
 
@@ -379,15 +384,16 @@ def _guard_namespace(libc: ctypes.CDLL, plan: _Plan) -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if not _own_proc(libc):
             os._exit(1)
+        plan.keepers = 2
+        plan.around.append("own process namespace")
         if _own_shared_memory(libc):
             plan.around.append("own shared memory")
         _tend(plan, libc)
     _keep_only()
     _pass_on(first)
-    while True:
-        ended, _ = os.wait()
-        if ended == first:
-            os._exit(0)
+    while os.wait()[0] != first:
+        pass
+    os._exit(0)
 
 
 if __name__ == "__main__":

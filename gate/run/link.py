@@ -101,7 +101,7 @@ class ProcessLink:
 
     def _start(self) -> WorkerInfo:
         self._refuse_when_closed()
-        child = self._child = Child(self.spec)
+        child = self._child = Child(self.spec, lambda: not self._closed)
         if self._closed:  # meanwhile: whoever closed it has seen no process yet
             self.discard()
             self._refuse_when_closed()

@@ -13,6 +13,7 @@ from gate.errors import WorkerError
 from gate.run import memcheck
 from gate.run.capacity import visible_gpus
 from gate.run.fences import hide_from_workers
+from gate.run.forking import FORK_SERVERS, Branch
 from gate.run.link import Answer, Link, ProcessLink
 from gate.run.process import ChildSpec
 from gate.run.protocol import (
@@ -33,8 +34,8 @@ from gate.run.settings import WorkerSettings
 from gate.run.trees import SharedCache, Trees
 
 __all__ = [
-    "KernelWorker", "ReferenceWorker", "WorkerSettings", "close_all", "make_references",
-    "make_workers", "start_references", "start_workers",
+    "KernelWorker", "ReferenceWorker", "WorkerSettings", "branch_servers", "close_all",
+    "expect_workers", "make_references", "make_workers", "start_references", "start_workers",
 ]  # fmt: skip
 
 W = TypeVar("W", "KernelWorker", "ReferenceWorker")
@@ -65,6 +66,18 @@ def make_workers(settings: WorkerSettings, count: int, first: int = 0) -> list[K
     if settings.device == "cuda" and not settings.gpus:
         settings = replace(settings, gpus=visible_gpus())
     return [KernelWorker(settings, number, cache) for number in range(first, first + count)]
+
+
+def expect_workers(settings: WorkerSettings) -> None:
+    """Begin to import what workers need, while the caller has other things to do."""
+    if not settings.memcheck:
+        FORK_SERVERS.server(worker_environment(settings, 0, ""))
+
+
+def branch_servers(settings: WorkerSettings) -> Branch | None:
+    """Return what another process of the run adopts, so that its workers come of the same fork
+    server as those of this one; None when there is none to be had."""
+    return None if settings.memcheck else FORK_SERVERS.branch(worker_environment(settings, 0, ""))
 
 
 def start_references(settings: WorkerSettings, count: int) -> list[ReferenceWorker]:

@@ -1,14 +1,12 @@
 """One child process of the supervisor: its pipes, its output, its end.
 
-Children are spawned, never forked, and always from one thread that lives as long as the process:
-on Linux the death signal of a child fires when the *thread* that spawned it ends.
+A child is forked from the fork server; where there is none, and under a tool, it is spawned.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -18,12 +16,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import gate
 from gate.errors import WorkerError
 from gate.run import memcheck
+from gate.run.forking import FORK_SERVERS, Forked
 from gate.run.frames import Channel, ChannelClosed
+from gate.run.nursery import NURSERY
 from gate.run.protocol import ErrorFact
 
 PACKAGE_PARENT = str(Path(gate.__file__).resolve().parent.parent)
@@ -54,40 +53,6 @@ _DRAINS = 64
 """Reads of the output pipe in a row at most: a flood of text must not hold up the time limit."""
 
 
-class _Nursery:
-    """The thread that spawns every child."""
-
-    def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[Any]]]
-        self._jobs = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._pid = 0
-
-    def run(self, job: Callable[[], Any]) -> Any:
-        """Run a job on the thread and return its result, or raise what it raised."""
-        with self._lock:
-            if self._pid != os.getpid():
-                self._pid = os.getpid()
-                threading.Thread(target=self._loop, name="nursery", daemon=True).start()
-        answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._jobs.put((job, answer))
-        result, problem = answer.get()
-        if problem is not None:
-            raise problem
-        return result
-
-    def _loop(self) -> None:
-        while True:
-            job, answer = self._jobs.get()
-            try:
-                answer.put((job(), None))
-            except OSError as problem:
-                answer.put((None, problem))
-
-
-_NURSERY = _Nursery()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSpec:
     """What to start."""
@@ -111,8 +76,16 @@ class ChildSpec:
 class Child:
     """A running child. Used by one thread at a time; `kill` is safe from any."""
 
-    def __init__(self, spec: ChildSpec) -> None:
+    def __init__(self, spec: ChildSpec, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """Start it.
+
+        is_wanted  asked now and then while that takes time: whether to go on
+
+        Raises
+            WorkerError  it cannot be started
+        """
         self.spec = spec
+        self._is_wanted = is_wanted
         self._folder = tempfile.TemporaryDirectory(
             prefix="kernel-gate-worker-", ignore_cleanup_errors=True
         )
@@ -121,9 +94,12 @@ class Child:
         self._dropped = 0
         self._next_look = 0.0
         self._overrun = ""
+        self._keepers = 0
+        self._said = b""
         self.peak_mib = 0
+        self.report = memcheck.LogReader(self._folder.name)
         try:
-            self._spawn()
+            self._start()
         except OSError as problem:
             self._folder.cleanup()
             raise WorkerError(
@@ -131,46 +107,70 @@ class Child:
                 "open files (`ulimit -u -n`) and that the folder for temporary files is writable"
             ) from problem
 
-    def _spawn(self) -> None:
+    def _start(self) -> None:
         request, reply, output, status = (os.pipe() for _ in range(4))
         ours = (request[1], reply[0], output[0], status[0])
-        theirs = (request[0], reply[1], status[1])
+        theirs = (request[0], reply[1], status[1], output[1])
         for fd in ours:
             os.set_blocking(fd, False)
         for fd in ours[:3]:
             _grow_pipe(fd)
-        home = self._folder.name
-        command = [
-            sys.executable, "-P", "-S", "-E", _KEEPER, str(os.getpid()), str(status[1]),
-            self._wanted(), str(MAX_PROCESSES + _OVERSHOOT), *self._tool(home),
-            sys.executable, "-P", "-s", "-c", _BOOT, PACKAGE_PARENT,
-            "--fd", f"{request[0]},{reply[1]}", "--supervisor", str(os.getpid()),
-            *self.spec.arguments, *(("--tool",) if self.spec.memcheck else ()),
-        ]  # fmt: skip
-        env = {**self.spec.env, "HOME": home, "TMPDIR": home}
         try:
-            self._keeper = _NURSERY.run(
-                lambda: subprocess.Popen(
-                    command, env=env, cwd=home, stdin=subprocess.DEVNULL, stdout=output[1],
-                    stderr=output[1], pass_fds=theirs, start_new_session=True,
-                )
-            )  # fmt: skip
+            self._keeper: Forked | subprocess.Popen[bytes]
+            self._keeper = self._forked(theirs) or self._spawned(theirs)
         except OSError:
             for fd in ours:
                 os.close(fd)
             raise
         finally:
-            for fd in (*theirs, output[1]):
+            for fd in theirs:
                 os.close(fd)
         self.channel = Channel(reply[0], request[1])
         self._output_fd, self._status_fd = output[0], status[0]
+
+    def _environment(self) -> dict[str, str]:
+        return {**self.spec.env, "HOME": self._folder.name, "TMPDIR": self._folder.name}
+
+    def _forked(self, fds: Sequence[int]) -> Forked | None:
+        """Ask the fork server; None when there is none, and for a tool, which starts a program."""
+        if self.spec.memcheck:
+            return None
+        server = FORK_SERVERS.server(self.spec.env)
+        if server is None:
+            return None
+        return server.fork(
+            {
+                "arguments": ["--supervisor", str(os.getpid()), *self.spec.arguments],
+                "env": self._environment(), "cwd": self._folder.name, "fences": self._wanted(),
+                "processes": MAX_PROCESSES + _OVERSHOOT,
+            },
+            fds, self._is_wanted,
+        )  # fmt: skip
+
+    def _spawned(self, fds: Sequence[int]) -> subprocess.Popen[bytes]:
+        request, reply, status, output = fds
+        home = self._folder.name
+        command = [
+            sys.executable, "-P", "-S", "-E", _KEEPER, str(os.getpid()), str(status),
+            self._wanted(), str(MAX_PROCESSES + _OVERSHOOT), *self._tool(home),
+            sys.executable, "-P", "-s", "-c", _BOOT, PACKAGE_PARENT,
+            "--fd", f"{request},{reply}", "--supervisor", str(os.getpid()),
+            *self.spec.arguments, *(("--tool",) if self.spec.memcheck else ()),
+        ]  # fmt: skip
+        process: subprocess.Popen[bytes] = NURSERY.run(
+            lambda: subprocess.Popen(
+                command, env=self._environment(), cwd=home, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=output, pass_fds=(request, reply, status),
+                start_new_session=True,
+            )
+        )  # fmt: skip
+        return process
 
     def _wanted(self) -> str:
         """The fences that the keeper is to raise."""
         return "namespace," * self.spec.namespace + "network" * self.spec.memcheck
 
     def _tool(self, home: str) -> tuple[str, ...]:
-        self.report = memcheck.LogReader(home)
         return memcheck.command(home) if self.spec.memcheck else ()
 
     @property
@@ -194,7 +194,7 @@ class Child:
         if self._keeper.poll() is not None and not self.channel.pending():
             raise ChannelClosed("the process ended")
         limit = self.spec.memory_mib
-        members = family(self.pid)
+        members = self._members()
         used = resident_mib(members)
         self.peak_mib = max(self.peak_mib, used)
         if len(members) > MAX_PROCESSES:
@@ -204,6 +204,15 @@ class Child:
         if self._overrun:
             self.kill()
             raise ChannelClosed(self._overrun)
+
+    def _members(self) -> list[int]:
+        """The worker and its descendants; none while its keepers have not started it.
+
+        A keeper that was forked shares its memory with the fork server, and is not counted.
+        """
+        if not self._keepers:
+            self._status()
+        return family(self.pid)[self._keepers :] if self._keepers else []
 
     def unfit(self) -> bool:
         """Whether it cannot take another request: it has ended, or has sent what nobody asked for
@@ -260,11 +269,12 @@ class Child:
 
     def _status(self) -> int | None:
         """Return the worker's wait status; None while it runs, or when its keeper was killed."""
-        try:
-            text = os.read(self._status_fd, 32)
-        except OSError:
-            return None
-        return int(text) if text.strip().isdigit() else None
+        with contextlib.suppress(OSError):
+            self._said += os.read(self._status_fd, 64)
+        lines = self._said.split(b"\n")[:-1]
+        if lines and lines[0].isdigit():
+            self._keepers = int(lines[0])
+        return int(lines[1]) if len(lines) > 1 and lines[1].isdigit() else None
 
     def kill(self, *, gently: bool = False) -> None:
         """End the worker and everything that it started; returns when it is gone.
@@ -294,6 +304,8 @@ class Child:
         """End the process and give back its pipes and folder."""
         self.kill(gently=gently)
         self.channel.close()
+        if isinstance(self._keeper, Forked):
+            self._keeper.close()
         for fd in (self._output_fd, self._status_fd):
             with contextlib.suppress(OSError):
                 os.close(fd)

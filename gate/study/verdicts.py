@@ -17,6 +17,7 @@ from gate.engine.settings import Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.judge.model import BenchmarkVerdict, Verdict
 from gate.result import OpReport, Timings
+from gate.run.pool import expect_workers
 from gate.study.corpus import CorpusKernel, Role, load_corpus
 
 STUDY_CASES = 30
@@ -116,8 +117,9 @@ def run_verdicts(
         DeviceError  the device that was asked for is not there
         WorkerError  no worker could be started
     """
-    loaded = load_corpus(corpus, only, part)
     settings = replace(settings, device=choose_device(settings.device))
+    expect_workers(worker_settings(settings))
+    loaded = load_corpus(corpus, only, part)
     chosen = [
         (kernel, task)
         for kernel, task in zip(loaded.kernels, loaded.tasks, strict=True)

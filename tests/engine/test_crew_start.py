@@ -11,6 +11,7 @@ import pytest
 
 from gate.engine.lanes import Crew, Lane
 from gate.errors import WorkerError
+from gate.run.forking import FORK_SERVERS
 from gate.run.pool import KernelWorker, ReferenceWorker, WorkerSettings
 from gate.run.process import family
 
@@ -21,6 +22,7 @@ BROKEN = "this lane has no GPU to stand on"
 def _no_process_is_left() -> Iterator[None]:
     before = set(family(os.getpid()))
     yield
+    FORK_SERVERS.close()
     assert set(family(os.getpid())) <= before
 
 
