@@ -17,7 +17,7 @@ from gate.engine.settings import RunSettings
 from gate.engine.task import OpTask
 from gate.errors import CaseTextError
 from gate.judge.ask import ask
-from gate.judge.diagnose import diagnose
+from gate.judge.diagnose import CERTAIN, diagnose
 from gate.judge.factors import JudgedCase
 from gate.judge.model import CaseStatus, Failure, FailureKind
 from gate.result import Diagnosis
@@ -62,7 +62,7 @@ def investigate(
     judged = _judged([*records, smallest], failure.fingerprint)
     if failure.kind in _COSTLY:
         return judged
-    hunt = _Hunt(task, crew, settings, failure.fingerprint, smallest.case)
+    hunt = _Hunt(task, crew, settings, failure, smallest.case)
     beside = neighbours(task.schema, smallest.case, tiles, settings.diagnose_runs // 2)
     return hunt.ask(hunt.run(judged, beside), tiles)
 
@@ -97,12 +97,13 @@ class _Hunt:
     """Runs further cases for one diagnosis, within its budget of runs and seconds."""
 
     def __init__(
-        self, task: OpTask, crew: Crew, settings: RunSettings, fingerprint: str, smallest: Case
+        self, task: OpTask, crew: Crew, settings: RunSettings, failure: Failure, smallest: Case
     ) -> None:
         self.task = task
         self.crew = crew
         self.settings = settings
-        self.fingerprint = fingerprint
+        self.fingerprint = failure.fingerprint
+        self.certain = failure.kind in CERTAIN
         self.smallest = smallest
         self.left = settings.diagnose_runs
         self.end = time.monotonic() + settings.shrink_seconds
@@ -123,7 +124,7 @@ class _Hunt:
             with self.crew.clock.phase(EXPLAIN):
                 wanted = ask(
                     self.task.schema, judged, tiles=tiles, count=min(ROUND, self.left),
-                    fits=lambda case: affordable(self.smallest, case),
+                    fits=lambda case: affordable(self.smallest, case), certain=self.certain,
                 )  # fmt: skip
             before = len(judged)
             judged = self.run(judged, wanted)

@@ -55,12 +55,14 @@ def ask(
     tiles: Sequence[int] = (),
     count: int = 6,
     fits: Callable[[Case], bool] = lambda case: True,
+    certain: bool = False,
 ) -> tuple[Case, ...]:
     """Return up to `count` cases whose outcome would tell rival conditions apart.
 
     judged  cases that were run, those of the finding failed
     tiles   tile sizes of the kernel
     fits    whether a case is small enough to be run
+    certain whether values seldom hide the failure
 
     Empty when the cases at hand leave one condition, or when nothing legal would tell.
     """
@@ -74,7 +76,7 @@ def ask(
     held = factors_of(schema, cases)
     failed = np.asarray([entry.failed for entry in judged])
     passing = [entry.case for entry in judged if not entry.failed]
-    open_ones = _likely(rivals(held, failed, tiles, otherwise)) if passing else []
+    open_ones = _likely(rivals(held, failed, tiles, otherwise, certain=certain)) if passing else []
     by_value = bool(open_ones) and open_ones[0].of_values
     if not by_value:
         open_ones = [condition for condition in open_ones if not condition.of_values]

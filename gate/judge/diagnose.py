@@ -19,7 +19,7 @@ from gate.judge.causes import find_cause
 from gate.judge.clues import Clues
 from gate.judge.conditions import Condition
 from gate.judge.factors import JudgedCase, factors_of
-from gate.judge.model import Failure
+from gate.judge.model import Failure, FailureKind
 from gate.judge.separate import ENOUGH, Separation, separations
 from gate.judge.wording import NOTHING_SEPARATES
 from gate.schema.model import OpSchema
@@ -34,6 +34,19 @@ PLAIN_COST = 1.3
 """A condition up to this cost (a known tile, a layout, a dtype, an option) is believed anyway."""
 
 
+CERTAIN = frozenset(
+    {
+        FailureKind.UNWRITTEN,
+        FailureKind.WRONG_SHAPE,
+        FailureKind.WRONG_DTYPE,
+        FailureKind.WRONG_DEVICE,
+        FailureKind.OOB_WRITE,
+        FailureKind.INT_WRAP,
+        FailureKind.GRID,
+        FailureKind.COMPILE,
+    }
+)
+"""Kinds that values seldom hide: sizes, layouts, dtypes and options decide them."""
 FEW_FAILING = 3
 """So few failing cases are separated by anything: only a plain condition is believed of them."""
 
@@ -70,7 +83,7 @@ def diagnose(
     Raises
         CaseTextError  a case does not fit the schema
     """
-    words, exact, found = _condition(schema, judged, tiles)
+    words, exact, found = _condition(schema, judged, tiles, failure.kind in CERTAIN)
     clues = Clues(schema=schema, failure=failure, condition=found, tiles=tuple(tiles), exact=exact)
     cause = find_cause(clues)
     return Explanation(
@@ -83,7 +96,7 @@ def diagnose(
 
 
 def _condition(
-    schema: OpSchema, judged: Sequence[JudgedCase], tiles: Sequence[int]
+    schema: OpSchema, judged: Sequence[JudgedCase], tiles: Sequence[int], certain: bool
 ) -> tuple[str, bool, Condition | None]:
     others = [entry.case for entry in judged if entry.otherwise]
     judged = [entry for entry in judged if not entry.otherwise]
@@ -92,7 +105,7 @@ def _condition(
     if count == total:
         return ("fails on every case" if total > 1 else ""), total > 1, None
     held = factors_of(schema, [entry.case for entry in judged])
-    found = separations(held, failed, tiles, factors_of(schema, others))
+    found = separations(held, failed, tiles, factors_of(schema, others), certain=certain)
     if _nearly_all(found, count, total):
         return f"fails on nearly every case ({count} of {total})", False, None
     if count < FEW_FAILING and not (found and _is_plain(found[0])):

@@ -52,6 +52,9 @@ EXCEPTING_SHARE = 0.8
 """Share of the cases under a condition that must fail for the others to be strays."""
 STRAY_FIRST, STRAY_COST = 0.4, 0.9
 """What strays cost: with three, a second condition that explains them is sooner true."""
+CERTAIN_TIMES = 2.0
+"""What assumptions cost, as a multiple, where values seldom hide a failure: a case that passes is
+then sooner explained by a second condition than by luck."""
 ORDINARY_COST = 0.4
 """What it costs to look at cases with ordinary values alone."""
 ALWAYS_COST = 1.1
@@ -120,17 +123,20 @@ def separations(
     failed: Mask,
     tiles: Sequence[int],
     otherwise: Sequence[Factors] = (),
+    *,
+    certain: bool = False,
 ) -> list[Separation]:
     """Return conditions that separate, likeliest first; exact ones before others.
 
     otherwise  cases that failed in another way alone: rather not under the condition
+    certain    whether values seldom hide the failure, so that a case that passes tells
 
     Empty when all cases fail or none does, or nothing separates them.
     """
     count = int(failed.sum())
     if count == 0 or count == len(cases):
         return []
-    found = _separations(cases, failed, make_table(cases, failed, tiles))
+    found = _separations(cases, failed, make_table(cases, failed, tiles), certain)
     if otherwise and found and found[0].exact:
         found = sorted(found, key=lambda s: s.cost + _overlap(s, otherwise))
     return [_parted(separation, cases, failed) for separation in found[:1]] + found[1:]
@@ -166,16 +172,19 @@ def rivals(
     failed: Mask,
     tiles: Sequence[int],
     otherwise: Sequence[Factors] = (),
+    *,
+    certain: bool = False,
 ) -> list[Condition]:
     """Return every condition that the cases at hand leave open, likeliest first, with the
     likeliest one's narrower and wider kin.
 
     otherwise  cases that failed in another way alone: what holds on more of them is out
+    certain    whether values seldom hide the failure
     """
     if failed.all() or not failed.any():
         return []
     table = make_table(cases, failed, tiles)
-    found = _separations(cases, failed, table)
+    found = _separations(cases, failed, table, certain)
     overlaps = [_overlap(separation, otherwise) for separation in found]
     least = min(overlaps, default=0.0) + OTHERWISE_COST
     found = [s for s, overlap in zip(found, overlaps, strict=True) if overlap <= least]
@@ -191,7 +200,9 @@ def rivals(
     return [s.condition for s in found] + kin
 
 
-def _separations(cases: Sequence[Factors], failed: Mask, table: Table) -> list[Separation]:
+def _separations(
+    cases: Sequence[Factors], failed: Mask, table: Table, certain: bool
+) -> list[Separation]:
     everything = np.ones(len(cases), dtype=bool)
     telling = _telling(cases, failed)
     strict = telling & (failed | _like_plainest(cases, failed))
@@ -203,6 +214,8 @@ def _separations(cases: Sequence[Factors], failed: Mask, table: Table) -> list[S
         found += [replace(s, assumed=s.assumed + STRICT_COST) for s in more]
         found += _strictly_excepting(failed, table, telling, strict)
     found += _ordinary(cases, failed, table) + _excepting(failed, table, telling)
+    if certain:
+        found = [replace(s, assumed=CERTAIN_TIMES * s.assumed) for s in found]
     if found and len(cases) >= ENOUGH:
         return _unique(sorted(found, key=lambda s: s.cost))
     return _necessary(failed, table, telling) or _necessary(failed, table, everything)

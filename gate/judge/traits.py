@@ -16,6 +16,7 @@ from gate.case.bound import BoundCase, BoundTensor
 from gate.case.inputs import Make, build_inputs
 from gate.dtypes import DTYPES, F64, Array, to_float64
 from gate.errors import CaseTextError
+from gate.judge.blocks import farthest_parts
 from gate.schema.expr import Call, Expr
 from gate.schema.model import Io
 
@@ -46,7 +47,9 @@ def traits_of(bound: BoundCase) -> tuple[dict[str, bool], dict[str, float]]:
             flags.update(_flags(arg, value, bound.dims))
             numbers.update(_numbers(arg.name, value))
             if value.dtype.kind not in "biu":
-                flags.update(_chosen_twice(bound, arg.name, to_float64(value)))
+                wide = to_float64(value)
+                flags.update(_chosen_twice(bound, arg.name, wide))
+                numbers.update(farthest_parts(arg.arg, wide, bound.dims, bound.schema.dims))
     return flags, numbers
 
 

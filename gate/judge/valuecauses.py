@@ -81,6 +81,12 @@ def traits(clues: Clues) -> Cause | None:
             "a sum leaves the dtype",
             mends=("subtract the row's maximum first, and add it back after the logarithm",),
         )
+    if "|mean| / deviation of " in text and " > " in text:
+        return Cause(
+            text="digits are lost where values lie far from zero beside their spread: a variance "
+            "taken as the mean of the squares minus the squared mean cancels there",
+            mends=("take the mean off first, and average the squares of what is left",),
+        )
     if "negative throughout" in text:
         return Cause(
             text="masked lanes enter a maximum as 0, which wins over negative values",

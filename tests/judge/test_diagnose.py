@@ -416,6 +416,23 @@ def test_one_stray_case_is_sooner_luck_than_a_second_condition() -> None:
     assert found.condition.startswith("fails only when H % 128 != 0 (11 of 12 such cases)")
 
 
+@pytest.mark.parametrize(
+    ("kind", "condition"),
+    [
+        (FailureKind.WRONG_VALUE, "fails exactly when B > H; hidden by the values of `ramp` in x"),
+        (FailureKind.OOB_WRITE, "fails exactly when H % 32 != 0 and B > H"),
+    ],
+)
+def test_a_stray_case_is_no_luck_where_values_hide_nothing(
+    kind: FailureKind, condition: str
+) -> None:
+    sizes = [(b, h) for b in (16, 33, 64, 65) for h in (1, 3, 16, 17, 31, 33, 48, 63)]
+    cases = [(b, h, "normal", b > h) for b, h in [*sizes, (65, 32)]]
+    cases[-1] = (65, 32, "ramp", False)
+    found = diagnose(UNARY, judged_softmax(*cases), failure(kind), tiles=(32,))
+    assert found.condition == condition
+
+
 @pytest.mark.parametrize("kind", [FailureKind.OOB_READ, FailureKind.OOB_WRITE, FailureKind.RACE])
 def test_a_wrong_stride_is_blamed_for_what_lies_outside(kind: FailureKind) -> None:
     seen = [
