@@ -20,11 +20,11 @@ import numpy as np
 
 from gate.run.faithful.units import FORMS, squares
 
-POINT = {"ex2": 38, "rcp": 39, "rsq": 40, "sqrt": 39}
+POINT = {"ex2": 38, "rcp": 39, "rsq": 40, "sqrt": 40}
 """Function -> bits behind the point of its sum."""
 
-CONSTANTS = {"ex2": 0x77E2, "rcp": 0x47E7, "rsq": 0x7FFF, "sqrt": 0x4800}
-"""Function -> what is added before the cut, as far as it is known from elsewhere."""
+CONSTANTS = {"ex2": 0x77E2, "rcp": 0x47E7, "rsq": 0x7FFF, "sqrt": 0x7FFF}
+"""Function -> what is added before the cut, as known from elsewhere; that of `sqrt` was found."""
 
 COARSE = 64
 """One result of so many is looked at first: most candidates fall there."""

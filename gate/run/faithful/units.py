@@ -6,8 +6,8 @@ partial products; a constant is added and the sum is cut to 24 bits. Subnormal n
 zero, going in and coming out. `functions.json` holds the rows and says how they were found.
 
 Source: S. Oberman, M. Siu, "A high-performance area-efficient multifunction interpolator", 2005;
-widths and the truncated square as envytools describes them for G80. The rows were fitted to what
-an H200 computes (`tests/fidelity/fit_functions.py`).
+widths and the truncated square as envytools describes them for G80. The rows are those that give
+what an H200 computes for every mantissa; no others do (`tests/fidelity/fit_functions.py`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "ex2": Form(rows=64, low=17, first=13, second=0, cut=15, squared=0),
         "rcp": Form(rows=128, low=16, first=13, second=0, cut=15, squared=1),
         "rsq": Form(rows=128, low=17, first=14, second=2, cut=16, squared=0),
-        "sqrt": Form(rows=128, low=17, first=14, second=0, cut=16, squared=0),
+        "sqrt": Form(rows=128, low=17, first=15, second=1, cut=17, squared=0),
     }
 )
 """Function -> its form; `rsq` and `sqrt` have 64 rows for even exponents and 64 for odd ones."""
