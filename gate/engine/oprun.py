@@ -42,7 +42,8 @@ COSTLY_ENDS = 3
 CONFIG_CASES = 2
 """Cases that each autotune config runs by itself."""
 CHECKED_CASES = 12
-"""Cases of an op that run under compute-sanitizer: the openers, which sit on the edges."""
+"""Cases of an op that run under compute-sanitizer: those in which the device failed, then the
+openers, which sit on the edges."""
 T = TypeVar("T")
 _COSTLY = frozenset({Outcome.DIED, Outcome.HUNG})
 
@@ -265,8 +266,9 @@ class OpRun:
         """Run the edge cases once more under compute-sanitizer, when that is asked for."""
         if not self.settings.memcheck:
             return
-        plain = (r for r in self.records if r.force == AS_SAID and not _ended(r))
-        cases = [(record.case, Force(memcheck=True)) for record in plain][:CHECKED_CASES]
+        plain = [r for r in self.records if r.force == AS_SAID and not _ended(r)]
+        plain.sort(key=_device_failed, reverse=True)
+        cases = [(record.case, Force(memcheck=True)) for record in plain[:CHECKED_CASES]]
         self.records.extend(self._forced(iter(cases), self.crew.under(memcheck=True)))
 
     def _forced(self, cases: Iterator[tuple[Case, Force]], crew: Crew) -> Iterator[CaseRecord]:
@@ -370,6 +372,11 @@ def _launched(record: CaseRecord) -> bool:
 
 def _ended(record: CaseRecord) -> bool:
     return record.observation.outcome in _COSTLY
+
+
+def _device_failed(record: CaseRecord) -> bool:
+    error = record.observation.error
+    return error is not None and error.stage == "device"
 
 
 def _is_tile(value: int) -> bool:

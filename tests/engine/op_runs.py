@@ -38,10 +38,10 @@ def task(folder: Path, kernel: str, schema: str, **files: str) -> OpTask:
     (folder / "op.py").write_text(HEAD + kernel)
     for name, text in files.items():
         (folder / f"{name}.py").write_text("import torch\n" + text)
-    loaded = read(schema)
+    loaded, index = read(schema), scan(DirTree(folder))
     return OpTask(
-        schema=loaded, root=str(folder), trusted_root=str(folder),
-        kernels=covered(loaded, scan(DirTree(folder))),
+        schema=loaded, root=str(folder), trusted_root=str(folder), kernels=covered(loaded, index),
+        files={kernel.id: (kernel.file, kernel.line) for kernel in index.kernels.values()},
     )  # fmt: skip
 
 

@@ -22,10 +22,11 @@ which the supervisor sees to):
 Programs run in `forward` (axis 0 fastest), `reversed` or `shuffled` order. Call `close()` at the
 end of the worker; it ends the compile process.
 
-What a GPU does and this does not: the last bit of `exp`, `log`, `sin` and other approximate
-instructions (within an ulp), sums over blocks that lie in a tensor core's own layout, products of
-more than `dots.EXACT_LIMIT` multiplications (rounded once instead of by groups), the narrow
-accumulator of float8 products in `wgmma`, inline assembly, programs that wait for each other.
+What a GPU does and this does not: the last bit of some functions of the device library (within an
+ulp: `exp`, `exp2` and `tanh` of float64 among them), sums over blocks that lie in a tensor core's
+own layout, products of more than `dots.EXACT_LIMIT` multiplications (rounded once instead of by
+groups), the narrow accumulator of float8 products in `wgmma`, inline assembly, programs that wait
+for each other.
 """
 
 from __future__ import annotations

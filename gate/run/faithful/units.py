@@ -7,7 +7,7 @@ zero, going in and coming out. `functions.json` holds the rows and says how they
 
 Source: S. Oberman, M. Siu, "A high-performance area-efficient multifunction interpolator", 2005;
 widths and the truncated square as envytools describes them for G80. The rows are those that give
-what an H200 computes for every mantissa; no others do (`tests/fidelity/fit_functions.py`).
+what an H200 computes for every mantissa, and no others near them do; `tests/fidelity/` has the fit.
 """
 
 from __future__ import annotations
