@@ -44,10 +44,32 @@ class Pairs:
         self._open = [everything & ~apart[index] for index, _ in self.levels]
         self.total = sum(mask.bit_count() for mask in self._open) // 2
         self.covered = 0
+        self._needs = [0] * len(self.levels)
+        for number in range(len(self.levels)):
+            self._weigh(number)
+        ranks = sorted({level.rank for _, level in self.levels}, reverse=True)
+        self._by_rank = [
+            sum(1 << n for n, (_, level) in enumerate(self.levels) if level.rank == rank)
+            for rank in ranks
+        ]
+
+    def _weigh(self, number: int) -> None:
+        """Work out anew how much a level is needed: by its open partners and its rank."""
+        self._needs[number] = self._open[number].bit_count() * (4 + self.levels[number][1].rank)
 
     def gain(self, number: int, chosen: int) -> int:
         """Return how many open pairs a level makes with the levels in the mask `chosen`."""
         return (self._open[number] & chosen).bit_count()
+
+    def best(self, numbers: Iterable[int], chosen: int) -> int:
+        """Return the level that makes the most open pairs with those in the mask `chosen`, the
+        likelier one of equals, the first of these."""
+        best, found = (-1, 0), -1
+        for number in numbers:
+            gain = (self._open[number] & chosen).bit_count()
+            if gain >= best[0] and (mine := (gain, self.levels[number][1].rank)) > best:
+                best, found = mine, number
+        return found
 
     def cover(self, numbers: Iterable[int]) -> int:
         """Mark every pair of these levels as covered; return how many were open."""
@@ -56,6 +78,7 @@ class Pairs:
         before = sum(self.gain(number, mask) for number in held)
         for number in held:
             self._open[number] &= ~mask
+            self._weigh(number)
         self.covered += before // 2
         return before // 2
 
@@ -64,6 +87,8 @@ class Pairs:
         if self._open[a] >> b & 1:
             self._open[a] &= ~(1 << b)
             self._open[b] &= ~(1 << a)
+            self._weigh(a)
+            self._weigh(b)
             self.total -= 1
 
     def drop_level(self, number: int) -> None:
@@ -74,16 +99,12 @@ class Pairs:
     def neediest(self, dice: Dice) -> tuple[int, int] | None:
         """Return an open pair: the level with the most open partners, weighed by its rank, and
         its likeliest open partner. None when every pair is covered."""
-        best, found = 0, -1
-        for number, (_, level) in enumerate(self.levels):
-            score = self._open[number].bit_count() * (4 + level.rank)
-            if score > best:
-                best, found = score, number
-        if found < 0:
+        most = max(self._needs, default=0)
+        if most <= 0:
             return None
-        partners = [n for n in range(len(self.levels)) if self._open[found] >> n & 1]
-        top = max(self.levels[n][1].rank for n in partners)
-        return found, dice.one([n for n in partners if self.levels[n][1].rank == top])
+        found = self._needs.index(most)
+        likeliest = next(mask for rank in self._by_rank if (mask := self._open[found] & rank))
+        return found, dice.one([n for n in range(len(self.levels)) if likeliest >> n & 1])
 
     def numbers(self, held: Mapping[str, str]) -> list[int]:
         """Return the levels of a case, given factor name -> label; unknown labels are left out."""

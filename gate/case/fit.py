@@ -25,10 +25,13 @@ def fitted(
     """
     caps: dict[str, int] = {}
     asked: dict[str, Options] = {}
+    answers: dict[str, Picked] = {}
 
     def capped(name: str, options: Options, optional: bool) -> Picked:
-        value = pick(name, options, optional)
-        asked[name] = options
+        if asked.get(name) is not options:  # a variable whose options stay is picked once
+            answers[name] = pick(name, options, optional)
+            asked[name] = options
+        value = answers[name]
         cap = caps.get(name)
         return value if cap is None else _under(value, options, cap)
 
@@ -100,7 +103,7 @@ def _lower(
     """
     sizes: dict[str, tuple[int, int]] = {}
     for name in among:
-        value = draft.picked[name]
+        value = draft.env[name]
         size = max(value, default=0) if isinstance(value, tuple) else value
         low = _least(asked[name])
         if isinstance(size, int) and size > max(low, 1):

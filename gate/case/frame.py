@@ -8,7 +8,9 @@ planning takes them from levels.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import functools
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +28,7 @@ from gate.schema.model import (
     ScalarArg,
     TensorArg,
 )
+from gate.schema.nodes import Const
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,28 @@ class Unknown:
 UNKNOWN = Unknown()
 
 
+def _unknown(env: Mapping[str, Any]) -> Options:
+    raise AssertionError("options that are not constant must be known from the variables")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """How one variable gets its value, settled once: a walk is most of what planning does."""
+
+    name: str
+    """The variable."""
+    made: Callable[[Mapping[str, Any]], Any] | None = None
+    """Gives its value from the variables before it, when it is not picked."""
+    options: Options | None = None
+    """What it may be; None when that depends on other variables."""
+    known: Callable[[Mapping[str, Any]], Options] = _unknown
+    """Gives what it may be then."""
+    optional: bool = False
+    """Whether None is legal too."""
+    seen: Callable[[Any], Any] | None = None
+    """Gives what expressions see of a value that was picked; None: the value."""
+
+
 class Frame:
     """A schema's variables in order of dependency."""
 
@@ -120,7 +145,8 @@ class Frame:
         self.axes = Axes(schema)
         named = (_dim_needs(dim) for dim in schema.dims if dim.kind is DimKind.RANGE)
         self.bases = frozenset[str]().union(*named) & frozenset(self.drawn_dims)
-        self._constant = _constant_options(schema)
+        self.plain_shapes = tuple(_plain_shape(schema, arg) for arg in self.tensors)
+        self._steps = tuple(_steps(schema, self.variables))
 
     def walk(self, pick: Pick) -> dict[str, Any]:
         """Give every variable its value.
@@ -133,46 +159,16 @@ class Frame:
             CaseTextError  a range is empty, or a derived extent is no size
         """
         env: dict[str, Any] = {}
-        for variable in self.variables:
-            match variable:
-                case Dim():
-                    env[variable.name] = self._dim_value(variable, env, pick)
-                case DimGroup():
-                    env[GROUP] = pick(GROUP, Ranks(group=variable), False)
-                case TensorArg():
-                    here = variable.make is not None or pick(
-                        variable.name, Presence(optional=variable.optional), False
-                    )
-                    env[variable.name] = UNKNOWN if here else None
-                case ScalarArg():
-                    if variable.make is None:
-                        env[variable.name] = self._scalar_value(variable, env, pick)
-                case (name, dtypes):
-                    env[name] = DtypeName(str(pick(name, Members(values=dtypes), False)))
+        for step in self._steps:
+            if step.made is not None:
+                env[step.name] = step.made(env)
+                continue
+            options = step.options
+            if options is None:
+                options = step.known(env)
+            value = pick(step.name, options, step.optional)
+            env[step.name] = value if step.seen is None else step.seen(value)
         return env
-
-    def _dim_value(self, dim: Dim, env: Mapping[str, Any], pick: Pick) -> Any:
-        match dim.kind:
-            case DimKind.RANGE:
-                options = self._constant.get(dim.name) or extents_of(self.schema, dim, env)
-                return pick(dim.name, options, False)
-            case DimKind.CHOICES:
-                return pick(dim.name, self._constant[dim.name], False)
-            case DimKind.FIXED:
-                return dim.choices[0]
-            case DimKind.DERIVED:
-                assert dim.derived is not None
-                value = whole(self.schema, f"dim {dim.name}", dim.derived, env)
-                if value < 0:
-                    where = place_of(self.schema, dim.line, f"dim {dim.name}")
-                    text = dim.derived.text
-                    raise CaseTextError(f"{where}: `{text}` is {value} here, not a size")
-                return value
-
-    def _scalar_value(self, arg: ScalarArg, env: Mapping[str, Any], pick: Pick) -> Any:
-        options = self._constant.get(arg.name) or scalar_options(self.schema, arg, env)
-        value = pick(arg.name, options, arg.optional)
-        return DtypeName(value.name) if isinstance(value, DtypeScalar) else value
 
     def open_ended(self, name: str) -> bool:
         """Return whether the legal extents of a RANGE dim depend on other variables."""
@@ -200,6 +196,8 @@ def plain(expr: Expr, env: Mapping[str, Any]) -> Any:
     """
     if expr.text in env:
         return env[expr.text]
+    if isinstance(expr.node, Const):  # the ends of most ranges
+        return expr.node.value
     try:
         return evaluate(expr, env)
     except EvalError as problem:
@@ -268,6 +266,68 @@ def scalar_options(schema: OpSchema, arg: ScalarArg, env: Mapping[str, Any]) -> 
 
 
 # --- parts --------------------------------------------------------------------------------------
+
+
+def _plain_shape(
+    schema: OpSchema, arg: TensorArg
+) -> Callable[[Mapping[str, Any]], tuple[int, ...]] | None:
+    """Return what looks up the extents of a tensor all of whose axes are dims; None for others."""
+    names = [expr.text for expr in arg.shape or ()]
+    if arg.group or len(names) < 2 or not {dim.name for dim in schema.dims}.issuperset(names):
+        return None
+    return operator.itemgetter(*names)
+
+
+def _steps(schema: OpSchema, variables: tuple[Variable, ...]) -> Iterator[_Step]:
+    constant = _constant_options(schema)
+    for variable in variables:
+        match variable:
+            case DimGroup():
+                yield _Step(name=GROUP, options=Ranks(group=variable))
+            case TensorArg(name=name, make=None, optional=optional):
+                yield _Step(name=name, options=Presence(optional=optional), seen=_tensor_seen)
+            case TensorArg(name=name):
+                yield _Step(name=name, made=lambda env: UNKNOWN)
+            case ScalarArg(name=name, make=None):
+                yield _Step(
+                    name=name, options=constant.get(name), optional=variable.optional,
+                    known=functools.partial(scalar_options, schema, variable),
+                    seen=_dtype_seen if variable.type == "dtype" else None,
+                )  # fmt: skip
+            case ScalarArg():
+                continue
+            case Dim(name=name, kind=DimKind.FIXED | DimKind.DERIVED):
+                yield _Step(name=name, made=functools.partial(_settled_dim, schema, variable))
+            case Dim(name=name):
+                yield _Step(
+                    name=name, options=constant.get(name),
+                    known=functools.partial(extents_of, schema, variable),
+                )  # fmt: skip
+            case (name, dtypes):
+                yield _Step(name=name, options=Members(values=dtypes), seen=_name_seen)
+
+
+def _settled_dim(schema: OpSchema, dim: Dim, env: Mapping[str, Any]) -> int:
+    if dim.derived is None:
+        return dim.choices[0]
+    value = whole(schema, f"dim {dim.name}", dim.derived, env)
+    if value < 0:
+        where = place_of(schema, dim.line, f"dim {dim.name}")
+        text = dim.derived.text
+        raise CaseTextError(f"{where}: `{text}` is {value} here, not a size")
+    return value
+
+
+def _tensor_seen(value: Any) -> Unknown | None:
+    return UNKNOWN if value else None
+
+
+def _dtype_seen(value: Any) -> Any:
+    return DtypeName(value.name) if isinstance(value, DtypeScalar) else value
+
+
+def _name_seen(value: Any) -> DtypeName:
+    return DtypeName(str(value))
 
 
 def _constant_options(schema: OpSchema) -> dict[str, Options]:

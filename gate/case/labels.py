@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,9 +17,18 @@ from gate.case.sketch import sketch
 from gate.case.special import EDGE
 from gate.schema.model import ScalarArg
 
+Variables = Mapping[str, Any]
+"""What `Frame.walk` gives."""
 
-def labels_of(frame: Frame, factors: tuple[Factor, ...], case: Case) -> dict[str, str]:
-    """Return factor name -> label of the level that a case really has."""
+
+def labels_of(
+    frame: Frame, factors: tuple[Factor, ...], case: Case, env: Variables | None = None
+) -> dict[str, str]:
+    """Return factor name -> label of the level that a case really has.
+
+    env  the values of the case's variables, where they are known already
+    """
+    env = frame.walk(lookup(frame.schema, case)) if env is None else env
     held: dict[str, str] = {}
     dims, dtypes, args = dict(case.dims), dict(case.dtypes), dict(case.args)
     tensors = {name: choice for name, choice in case.args if isinstance(choice, TensorChoice)}
@@ -28,11 +36,11 @@ def labels_of(frame: Frame, factors: tuple[Factor, ...], case: Case) -> dict[str
         name = factor.name
         match factor.kind:
             case "dim" | "group":
-                held[name] = _dim_label(frame, factor, dims[name], case)
+                held[name] = _dim_label(frame, factor, dims[name], env)
             case "dtype":
                 held[name] = dtypes[name]
             case "scalar":
-                held[name] = _scalar_label(frame, factor, args[name], case)
+                held[name] = _scalar_label(frame, factor, args[name], env)
             case "presence":
                 held[name] = "null" if args[name] is None else "passed"
             case "broadcast":
@@ -47,12 +55,11 @@ def labels_of(frame: Frame, factors: tuple[Factor, ...], case: Case) -> dict[str
     return held
 
 
-def _dim_label(frame: Frame, factor: Factor, value: Any, case: Case) -> str:
+def _dim_label(frame: Frame, factor: Factor, value: Any, env: Variables) -> str:
     if isinstance(value, tuple):
         return "x".join(map(str, value)) or "()"
     if not any(isinstance(level.value, str) for level in factor.levels):
         return str(value)
-    env = frame.walk(lookup(frame.schema, case))
     options = frame.extents(factor.name, env)
     for level in factor.levels:
         if resolve_extent(level.value, options) == value:
@@ -60,7 +67,7 @@ def _dim_label(frame: Frame, factor: Factor, value: Any, case: Case) -> str:
     return ""
 
 
-def _scalar_label(frame: Frame, factor: Factor, value: ArgChoice, case: Case) -> str:
+def _scalar_label(frame: Frame, factor: Factor, value: ArgChoice, env: Variables) -> str:
     if value is None:
         return "null"
     if isinstance(value, DtypeScalar):
@@ -69,7 +76,7 @@ def _scalar_label(frame: Frame, factor: Factor, value: ArgChoice, case: Case) ->
     assert isinstance(arg, ScalarArg)
     if arg.values.range is None or not any(level.value == "middle" for level in factor.levels):
         return str(value)
-    options = scalar_options(frame.schema, arg, frame.walk(lookup(frame.schema, case)))
+    options = scalar_options(frame.schema, arg, env)
     for level in factor.levels:
         if level.value is None or not isinstance(options, Numbers):
             continue
@@ -123,5 +130,4 @@ def _as_wish(fill: str) -> str:
 
 def case_elements(frame: Frame, case: Case) -> int:
     """Return the elements of all tensors of a case, inputs and declared outputs."""
-    draft = sketch(frame, lookup(frame.schema, case))
-    return sum(math.prod(shape) for shape in draft.shapes)
+    return sketch(frame, lookup(frame.schema, case)).elements

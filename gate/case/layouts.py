@@ -19,6 +19,7 @@ Figures are in elements. Axes are written as in Python: 0 is the first, -1 the l
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -70,6 +71,11 @@ def place(layout: str, shape: tuple[int, ...], dtype: str) -> Place:
     >>> place("row_gap", (2, 3), "float32").strides
     (8, 1)
     """
+    return _placed(layout, shape)
+
+
+@functools.lru_cache(maxsize=4096)
+def _placed(layout: str, shape: tuple[int, ...]) -> Place:
     rule = parse_rule(layout, NAMES, "layout")
     rank = len(shape)
     match rule.name:

@@ -34,6 +34,8 @@ class PairMaker:
         self.numbers = numbers
         self.together = frame.axes.together
         self.misses: dict[tuple[int, int], int] = {}
+        sized = [factor.kind in ("dim", "group") for factor in pairs.factors]
+        self.extents = [extent_of(one.value) if sized[i] else 1 for i, one in pairs.levels]
 
     def cases(self, tries: int, small: Limits, large: Limits) -> Iterator[tuple[Case, str]]:
         """Yield (case, why) until no pair is open or so many cases were tried.
@@ -97,10 +99,7 @@ class PairMaker:
         for index in dice.shuffled([i for i in range(len(pairs.factors)) if i not in chosen]):
             numbers = self._affordable(index, chosen, room)
             spin = dice.below(len(numbers))
-            best = max(
-                numbers[spin:] + numbers[:spin],
-                key=lambda number: (pairs.gain(number, mask), pairs.levels[number][1].rank),
-            )
+            best = pairs.best(numbers[spin:] + numbers[:spin], mask)
             chosen[index] = best
             mask |= 1 << best
         return chosen
@@ -119,8 +118,9 @@ class PairMaker:
         for dims in self.together:
             if factor.name in dims:
                 room = min(room, room // room_taken(dims, values))
-        fitting = [n for n in numbers if extent_of(pairs.levels[n][1].value) <= max(room, 1)]
-        return fitting or [min(numbers, key=lambda n: extent_of(pairs.levels[n][1].value))]
+        room = max(room, 1)
+        fitting = [n for n in numbers if self.extents[n] <= room]
+        return fitting or [min(numbers, key=self.extents.__getitem__)]
 
     def _wish(self, chosen: dict[int, int], target: tuple[int, int]) -> Wish:
         pairs = self.pairs

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gate.case.avoid import kept_levels, spared
+from gate.case.bind import lookup
 from gate.case.covering import Pairs
 from gate.case.draw import Dice, check_satisfiable, draws, no_case
 from gate.case.frame import Frame
-from gate.case.labels import case_elements, labels_of
+from gate.case.labels import labels_of
 from gate.case.levels import factors_of
 from gate.case.limits import Limits, limits_of, smaller
 from gate.case.model import Case
@@ -22,6 +23,7 @@ from gate.case.pairing import PairMaker
 from gate.case.possible import drop_impossible
 from gate.case.probes import probe_wishes, schema_cases
 from gate.case.roomy import roomy
+from gate.case.sketch import sketch
 from gate.case.text import format_case
 from gate.case.wish import Wish, grant
 from gate.schema.model import OpSchema
@@ -99,6 +101,20 @@ def make_plan(
     return planner.plan()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """What a case comes to, worked out once."""
+
+    case: Case
+    """The case as the plan has it."""
+    text: str
+    """Its text."""
+    numbers: list[int]
+    """Numbers of the levels that it has."""
+    elements: int
+    """Elements of all its tensors."""
+
+
 class _Planner:
     """Collects distinct cases until the budget is full."""
 
@@ -120,7 +136,8 @@ class _Planner:
         drop_impossible(self.frame, self.pairs, self.limits)
         self.found: list[PlannedCase] = []
         self.seen: set[str] = set()
-        self._numbers: dict[str, list[int]] = {}
+        self._held: dict[str, _Held] = {}
+        self._last: tuple[Case, _Held] | None = None
         self._opening: list[tuple[str, Wish]] | None = None
 
     @property
@@ -131,27 +148,38 @@ class _Planner:
         """Keep a case that is new; return whether it was."""
         if case is None or self.full:
             return False
-        case = self.spared(case)
-        key = format_case(case).rpartition("; seed=")[0]
+        held = self.held(case)
+        key = held.text.rpartition("; seed=")[0]
         if key in self.seen:
             return False
         self.seen.add(key)
-        self.found.append(PlannedCase(case=case, stage=stage, why=why))
-        self.pairs.cover(self.numbers(case))
+        self.found.append(PlannedCase(case=held.case, stage=stage, why=why))
+        self.pairs.cover(held.numbers)
         return True
 
     def spared(self, case: Case) -> Case:
         """Return the case with the layouts that are to be avoided made plain."""
         return spared(self.frame, case, self.avoid) if self.avoid else case
 
+    def held(self, case: Case) -> _Held:
+        """Return what a case comes to once it is in the plan."""
+        if self._last is None or self._last[0] is not case:
+            kept = self.spared(case)
+            text = format_case(kept)
+            if text not in self._held:
+                self._held[text] = self._looked_at(kept, text)
+            self._last = (case, self._held[text])
+        return self._last[1]
+
+    def _looked_at(self, case: Case, text: str) -> _Held:
+        draft = sketch(self.frame, lookup(self.frame.schema, case))
+        labels = labels_of(self.frame, self.factors, case, draft.env)
+        numbers = self.pairs.numbers(labels)
+        return _Held(case=case, text=text, numbers=numbers, elements=draft.elements)
+
     def numbers(self, case: Case) -> list[int]:
         """Return the levels that a case really has once it is in the plan."""
-        case = self.spared(case)
-        key = format_case(case)
-        if key not in self._numbers:
-            labels = labels_of(self.frame, self.factors, case)
-            self._numbers[key] = self.pairs.numbers(labels)
-        return self._numbers[key]
+        return self.held(case).numbers
 
     def granted(self, wish: Wish, limits: Limits, dice: Dice) -> Case | None:
         """Grant a wish; where it contradicts the schema, give up its options, then its sizes."""
@@ -222,5 +250,5 @@ class _Planner:
             levels=tuple((f.name, tuple(level.label for level in f.levels)) for f in self.factors),
             pairs_total=self.pairs.total,
             pairs_covered=self.pairs.covered,
-            elements=sum(case_elements(self.frame, one.case) for one in self.found),
+            elements=sum(self.held(one.case).elements for one in self.found),
         )

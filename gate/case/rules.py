@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from gate.errors import CaseTextError, did_you_mean
@@ -53,7 +54,7 @@ class Rule:
             ) from None
 
 
-def parse_rule(text: str, known: Iterable[str], what: str) -> Rule:
+def parse_rule(text: str, known: Collection[str], what: str) -> Rule:
     """Take a layout or fill apart.
 
     known  the names that exist
@@ -62,12 +63,21 @@ def parse_rule(text: str, known: Iterable[str], what: str) -> Rule:
     Raises
         CaseTextError  it is not spelt as a rule, or no such name exists
     """
-    names = tuple(known)
+    rule = _taken_apart(text)
+    if rule is None:
+        names = tuple(known)
+        raise CaseTextError(f"`{text}` is no {what}; write a name such as {names[0]}")
+    if rule.name not in known:
+        names = tuple(known)
+        near = did_you_mean(rule.name, names)
+        raise CaseTextError(f"there is no {what} `{rule.name}`{near}; known: {', '.join(names)}")
+    return rule
+
+
+@functools.lru_cache(maxsize=4096)
+def _taken_apart(text: str) -> Rule | None:
     form = _FORM.fullmatch(text)
     if form is None:
-        raise CaseTextError(f"`{text}` is no {what}; write a name such as {names[0]}")
+        return None
     name, inside = form.group(1), form.group(2)
-    if name not in names:
-        near = did_you_mean(name, names)
-        raise CaseTextError(f"there is no {what} `{name}`{near}; known: {', '.join(names)}")
     return Rule(text=text, name=name, params=tuple(inside.split(",")) if inside else ())

@@ -15,6 +15,7 @@ from gate.dtypes import DTYPES
 from gate.errors import CaseTextError
 from gate.schema.expr import DtypeName, Expr
 from gate.schema.model import OpSchema, TensorArg
+from gate.schema.nodes import DtypeLiteral
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,9 @@ def full_shape(
     """
     shape: list[int] = list(env[GROUP]) if group else []
     for expr in dims:
-        extent = whole(schema, f"shape of {name}", expr, env)
+        extent = env.get(expr.text)
+        if type(extent) is not int:  # not a bare dim: it is worked out
+            extent = whole(schema, f"shape of {name}", expr, env)
         if extent < 0:
             where = place_of(schema, expr.line, f"shape of {name}")
             raise CaseTextError(f"{where}: `{expr.text}` is {extent} here, not a size")
@@ -107,6 +110,8 @@ def dtype_of(schema: OpSchema, arg: TensorArg, env: Mapping[str, Any]) -> str:
     Raises
         CaseTextError  the expression gives no dtype
     """
+    if isinstance(arg.dtype.node, DtypeLiteral) and arg.dtype.node.name in DTYPES:
+        return arg.dtype.node.name
     value = plain(arg.dtype, env)
     if str(value) not in DTYPES:
         where = place_of(schema, arg.line, f"dtype of {arg.name}")

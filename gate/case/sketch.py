@@ -13,7 +13,7 @@ from typing import Any
 from gate.case.bind import check_where
 from gate.case.domain import fill_kind
 from gate.case.fills import POISON, base_fill, fill_fits, is_drawn, may_hold
-from gate.case.frame import UNKNOWN, Frame, Options, Pick, Picked
+from gate.case.frame import UNKNOWN, Frame, Pick
 from gate.case.layouts import contiguous_strides, layout_allowed, plain_layout
 from gate.case.model import ArgChoice, Case, DtypeScalar, TensorChoice
 from gate.case.shapes import TensorView, dtype_of, full_shape
@@ -30,8 +30,6 @@ class Sketch:
     """The schema's frame."""
     env: Mapping[str, Any]
     """What `Frame.walk` gave."""
-    picked: Mapping[str, Picked]
-    """The drawn variables only."""
     tensors: Mapping[str, tuple[tuple[int, ...], str]]
     """Present tensor arg -> (shape, dtype), broadcasting apart; made ones of unknown shape not."""
     outputs: tuple[tuple[int, ...], ...]
@@ -41,6 +39,11 @@ class Sketch:
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of every tensor, in and out."""
         return (*(shape for shape, _ in self.tensors.values()), *self.outputs)
+
+    @property
+    def elements(self) -> int:
+        """Elements of all tensors together."""
+        return sum(map(math.prod, self.shapes))
 
     @property
     def measured(self) -> list[tuple[tuple[int, ...], int]]:
@@ -62,26 +65,22 @@ def sketch(frame: Frame, pick: Pick) -> Sketch:
     Raises
         CaseTextError  a range is empty, or an extent is no size
     """
-    picked: dict[str, Picked] = {}
-
-    def noting(name: str, options: Options, optional: bool) -> Picked:
-        value = pick(name, options, optional)
-        picked[name] = value
-        return value
-
-    env = frame.walk(noting)
+    env = frame.walk(pick)
     tensors: dict[str, tuple[tuple[int, ...], str]] = {}
     schema = frame.schema
-    for arg in frame.tensors:
+    for arg, extents in zip(frame.tensors, frame.plain_shapes, strict=True):
         if env[arg.name] is UNKNOWN and arg.shape is not None:
-            shape = full_shape(schema, arg.name, arg.shape, arg.group, env)
+            if extents is not None:
+                shape = extents(env)
+            else:
+                shape = full_shape(schema, arg.name, arg.shape, arg.group, env)
             tensors[arg.name] = (shape, dtype_of(schema, arg, env))
     outputs = tuple(
         full_shape(schema, ret.name, ret.shape, ret.group, env)
         for ret in schema.returns
         if ret.shape is not None and not ret.never
     )
-    return Sketch(frame=frame, env=env, picked=picked, tensors=tensors, outputs=outputs)
+    return Sketch(frame=frame, env=env, tensors=tensors, outputs=outputs)
 
 
 def check(draft: Sketch) -> None:
@@ -109,7 +108,7 @@ Choose = Callable[[TensorArg, tuple[int, ...], str], TensorChoice]
 def to_case(draft: Sketch, choose: Choose, seed: int) -> Case:
     """Return the case of a sketch; layouts and fills that do not apply become the plain ones."""
     schema = draft.frame.schema
-    dims: list[tuple[str, Any]] = [(name, draft.picked[name]) for name in draft.frame.drawn_dims]
+    dims: list[tuple[str, Any]] = [(name, draft.env[name]) for name in draft.frame.drawn_dims]
     args: list[tuple[str, ArgChoice]] = []
     for arg in draft.frame.drawn_args:
         if isinstance(arg, ScalarArg):

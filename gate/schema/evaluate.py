@@ -30,9 +30,14 @@ def evaluate(expr: Expr, env: Env, host: Host | None = None) -> Any:
     Raises
         EvalError  with the expression and what went wrong
     """
+    node = expr.node
+    if isinstance(node, n.Const):  # as most bounds are; like whole numbers, it needs no guard
+        return node.value
     try:
+        if host is None and all(type(env.get(name)) is int for name in expr.names):
+            return _Evaluator(env, host).value(node)
         with np.errstate(divide="raise", invalid="raise"):
-            return _Evaluator(env, host).value(expr.node)
+            return _Evaluator(env, host).value(node)
     except EvalError as problem:
         raise EvalError(f"in `{expr.text}`: {problem.message}") from None
 
