@@ -200,7 +200,7 @@ def _build(
         op=task.schema.op,
         kernel=kernel,
         file=file,
-        line=failure.line or line,
+        line=failure.line or _line(group) or line,
         message=failure.message,
         case=shown.text,
         first_case=group.records[0].text,
@@ -216,6 +216,18 @@ def _build(
         shrink_runs=shrink_runs,
         options=shown.force.options,
     )
+
+
+def _line(group: _Group) -> int:
+    """Return the line that a check named in any case of the group, or 0: guards tell that a store
+    went astray, and compute-sanitizer, in cases of its own, which one."""
+    alike = (
+        failure.line
+        for record in group.records
+        for failure in record.judgement.failures
+        if failure.fingerprint == group.failure.fingerprint
+    )
+    return next(filter(None, alike), 0)
 
 
 def _shown(group: _Group, shown: CaseRecord) -> Failure:

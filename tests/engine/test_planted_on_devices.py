@@ -41,7 +41,8 @@ class Planted:
     words: tuple[str, ...] = ()
     """What one of its findings must say, in its message or diagnosis."""
     at: str = ""
-    """Text of the line that a finding must name; empty: the line of the kernel's `def` will do."""
+    """Text of the line that a finding must name, with the help of compute-sanitizer; empty: the
+    line of the kernel's `def` will do."""
 
 
 OUT = """\
@@ -238,7 +239,7 @@ def run(crew: Crew, folder: Path, planted: Planted) -> OpReport:
     schema = f"format: 1\nop: planted\nentry: op.py::f\n{planted.schema}"
     settings = RunSettings(
         device=crew.info.device, cases=planted.cases, seed=3, shrink_runs=4, diagnose_runs=0,
-        oracles=False, checks=("bounds", "wrap", "race"), memcheck=True,
+        oracles=False, checks=("bounds", "wrap", "race"), memcheck=bool(planted.at),
     )  # fmt: skip
     made = ops.task(folder, planted.kernel, schema)
     return OpRun(task=made, crew=crew, settings=settings).run()

@@ -12,6 +12,7 @@ import pytest
 
 from gate.engine.device import choose_device
 from gate.run.argwire import TensorWire
+from gate.run.forking import FORK_SERVERS
 from gate.run.pool import KernelWorker, WorkerSettings, start_workers
 from gate.run.process import family
 from gate.run.protocol import LoadRequest, Observation, Outcome, RunRequest
@@ -58,6 +59,7 @@ DEVICES = [
 
 @pytest.fixture(scope="module", params=DEVICES)
 def worker(request):
+    FORK_SERVERS.close()
     before, shared = set(family(os.getpid())), shared_memory()
     settings = WorkerSettings(
         device=request.param, memory_mib=MEMORY[request.param], stop_seconds=0.5
@@ -65,6 +67,8 @@ def worker(request):
     made = start_workers(settings, 1)[0]
     yield made
     made.close()
+    assert len(set(family(os.getpid())) - before) <= 1, "more than the server that forks workers"
+    FORK_SERVERS.close()
     assert set(family(os.getpid())) <= before
     assert shared_memory() <= shared
 
