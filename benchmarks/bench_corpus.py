@@ -13,8 +13,10 @@ cases_per_s         cases of the plans a second, once the workers were up
 kernel_runs_per_s   the same for all kernel runs: shrinking, diagnosis and the
                     published benchmarks' checks are kernel runs too
 phases_s            lane seconds by phase (`gate.result.Timings`)
-share_outside       of the lanes' time, what was not kernel, compile or reference: gate and waiting
-share_waiting       of the lanes' time, what no phase accounts for
+share_outside       of the wall time with workers up, when no lane was at a kernel, a compilation
+                    or a reference
+lanes_outside       of the lanes' time, what was not kernel, compile or reference: gate and waiting
+lanes_waiting       of the lanes' time, what no phase accounts for
 worker_mib          most resident memory of a worker, and what is beyond a process that has only
                     imported torch and triton (and opened the GPU)
 """
@@ -37,13 +39,11 @@ sys.path.insert(0, str(ROOT))
 
 from record import surroundings, write  # noqa: E402 - found beside this file
 
-from gate.engine.clock import BESIDE, COMPILE, KERNEL, REFERENCE  # noqa: E402
+from gate.engine.clock import BESIDE, WORK  # noqa: E402
 from gate.engine.device import choose_device  # noqa: E402
 from gate.engine.settings import RunSettings  # noqa: E402
 from gate.study.verdicts import STUDY_CASES, VerdictStudy, run_verdicts  # noqa: E402
 
-WORK = (KERNEL, COMPILE, REFERENCE)
-"""Phases that are the work itself."""
 POLL_SECONDS = 0.2
 """Between two looks at the memory of the workers."""
 
@@ -81,8 +81,9 @@ def figures(study: VerdictStudy) -> dict[str, Any]:
         "cases_per_s": round(cases / timings.run_seconds, 1),
         "kernel_runs_per_s": round(timings.kernel_runs / timings.run_seconds, 1),
         "phases_s": {name: round(seconds, 2) for name, seconds in phases.items()},
-        "share_outside": round(1 - work / lane_seconds, 3),
-        "share_waiting": round(1 - spent / lane_seconds, 3),
+        "share_outside": round(timings.idle_seconds / timings.run_seconds, 3),
+        "lanes_outside": round(1 - work / lane_seconds, 3),
+        "lanes_waiting": round(1 - spent / lane_seconds, 3),
         "slowest_ops_s": {
             row.kernel: row.seconds for row in sorted(study.rows, key=lambda r: -r.seconds)[:5]
         },

@@ -237,6 +237,8 @@ class Timings:
     """Until every worker was up."""
     run_seconds: float = 0.0
     """Wall time from then on."""
+    idle_seconds: float = 0.0
+    """Of it, when no lane ran a kernel, compiled one or evaluated a reference."""
     kernel_runs: int = 0
     """Requests to kernel workers: the plan's cases, shrinking, diagnosis, benchmarks."""
     worker_mib: tuple[int, ...] = ()

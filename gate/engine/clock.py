@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 KERNEL, COMPILE, REFERENCE = "kernel", "compile", "reference"
@@ -18,20 +18,31 @@ WORKER = "worker"
 """A kernel worker beyond its kernel: tensors laid out, guards compared, messages."""
 INPUTS, JUDGE, PLAN, EXPLAIN, OTHER = "inputs", "judge", "plan", "explain", "other"
 """What the gate does in its own process."""
+WORK = frozenset({KERNEL, COMPILE, REFERENCE})
+"""The work itself, whose stretches of time are kept."""
 PHASES = (KERNEL, COMPILE, REFERENCE, WORKER, INPUTS, JUDGE, PLAN, EXPLAIN, OTHER)
 """Every phase, in the order of reports; `plan` and `explain` run beside the lanes."""
 BESIDE = frozenset({PLAN, EXPLAIN})
 """Phases of the threads that drive ops, no part of the lanes' time."""
 
 
+Stretch = tuple[float, float]
+"""Begin and end on the system's monotonic clock, which all processes share."""
+_MANY_STRETCHES = 512
+
+
 class Clock:
-    """Adds up seconds by phase over all threads; an inner phase interrupts the outer one."""
+    """Adds up seconds by phase over all threads; an inner phase interrupts the outer one.
+
+    Keeps the stretches of wall time, too, in which at least one lane was at the work itself.
+    """
 
     def __init__(self) -> None:
         self._totals: dict[str, float] = defaultdict(float)
         self._entered: dict[str, int] = defaultdict(int)
         self._lock = threading.Lock()
         self._local = threading.local()
+        self._stretches: list[Stretch] = []
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -39,30 +50,50 @@ class Clock:
         stack: list[list[float]] = self._local.__dict__.setdefault("stack", [])
         inner = [0.0]
         stack.append(inner)
-        started = time.perf_counter()
+        started = time.monotonic()
         try:
             yield
         finally:
-            took = time.perf_counter() - started
+            ended = self._local.ended = time.monotonic()
             stack.pop()
             if stack:
-                stack[-1][0] += took
-            self._add(name, took - inner[0])
+                stack[-1][0] += ended - started
+            self._add(name, ended - started - inner[0])
+            if name in WORK:
+                self._keep((started, ended))
 
     def move(self, source: str, target: str, seconds: float) -> None:
         """Count seconds of one phase as another's: what a worker says of its own time.
 
-        A worker is not believed beyond what the source phase has (NaN counts as nothing).
+        A worker is not believed beyond what the source phase has (NaN counts as nothing). When
+        exactly it was at the work is not known: it is taken for the last that it did before the
+        phase ended that this thread was in.
         """
         with self._lock:
             moved = seconds if 0 < seconds <= self._totals[source] else 0.0
             self._totals[source] -= moved
             self._totals[target] += moved
+        if target in WORK and moved:
+            ended = getattr(self._local, "ended", time.monotonic())
+            self._local.ended = ended - moved
+            self._keep((ended - moved, ended))
 
     def _add(self, name: str, seconds: float) -> None:
         with self._lock:
             self._totals[name] += seconds
             self._entered[name] += 1
+
+    def _keep(self, stretch: Stretch) -> None:
+        with self._lock:
+            self._stretches.append(stretch)
+            if len(self._stretches) > _MANY_STRETCHES:
+                self._stretches = united(self._stretches)
+
+    def stretches(self) -> list[Stretch]:
+        """Return when at least one lane was at the work itself, in order and apart."""
+        with self._lock:
+            self._stretches = united(self._stretches)
+            return list(self._stretches)
 
     def entered(self, name: str) -> int:
         """Return how often a phase was entered and left."""
@@ -73,3 +104,21 @@ class Clock:
         """Return the seconds of every phase so far."""
         with self._lock:
             return {name: self._totals.get(name, 0.0) for name in PHASES}
+
+
+def united(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Return the union of stretches, in order and apart."""
+    found: list[Stretch] = []
+    for begin, end in sorted(stretches):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((begin, end))
+    return found
+
+
+def idle_seconds(begin: float, end: float, stretches: Iterable[Stretch]) -> float:
+    """Return how much of a span no stretch covers."""
+    inside = ((max(begin, first), min(end, last)) for first, last in stretches)
+    covered = united(part for part in inside if part[0] < part[1])
+    return max(0.0, end - begin - sum(last - first for first, last in covered))

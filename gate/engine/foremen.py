@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from gate.engine.clock import Stretch, idle_seconds
 from gate.engine.device import lane_count
 from gate.engine.lanes import Crew
 from gate.engine.settings import Event, Listener, RunSettings, silent
@@ -158,6 +159,10 @@ class _Team(Generic[Item, Result]):
     """Held around `todo` and `results`."""
     timings: list[Timings] = field(default_factory=list)
     """One of each foreman that has finished."""
+    spans: list[Stretch] = field(default_factory=list)
+    """From the first worker up to the end, one of each."""
+    stretches: list[Stretch] = field(default_factory=list)
+    """When a lane of one was at the work itself."""
     notes: list[str] = field(default_factory=list)
     """What went wrong beside the work."""
     todo: deque[int] = field(default_factory=deque)
@@ -191,9 +196,16 @@ class _Team(Generic[Item, Result]):
         found = tuple(self.results[number] for number in sorted(self.results))
         _tell(self.notes, self.listener)
         return Outcome(
-            results=found, info=self.info, timings=_joined(self.timings), notes=tuple(self.notes),
-            interrupted=interrupted,
+            results=found, info=self.info, notes=tuple(self.notes), interrupted=interrupted,
+            timings=replace(_joined(self.timings), idle_seconds=self._idle()),
         )  # fmt: skip
+
+    def _idle(self) -> float:
+        """Return the seconds in which no lane of any foreman was at the work itself."""
+        if not self.spans:
+            return 0.0
+        begin, end = min(span[0] for span in self.spans), max(span[1] for span in self.spans)
+        return round(idle_seconds(begin, end, self.stretches), 3)
 
     def _tend_all(self, members: list[tuple[BaseProcess, Connection]]) -> None:
         with ThreadPoolExecutor(len(members), thread_name_prefix="foreman") as pool:
@@ -229,9 +241,11 @@ class _Team(Generic[Item, Result]):
                     self.results[number] = result
                 under_way += self._hand(connection) - 1
             connection.send(None)
-            timings, notes = _received(connection)
+            timings, span, stretches, notes = _received(connection)
             with self.lock:
                 self.timings.append(timings)
+                self.spans.append(span)
+                self.stretches.extend(stretches)
                 self.notes.extend(notes)
         except (EOFError, OSError) as lost:
             raise WorkerError(
@@ -328,7 +342,7 @@ def _foreman(
     try:
         while (message := connection.recv()) is not None:
             pool.submit(work, *message)
-        say((crew.timings(), crew.notes))
+        say((crew.timings(), crew.span(), crew.clock.stretches(), crew.notes))
         connection.recv()  # until the run hangs up
     except (EOFError, OSError):
         crew.close()

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from gate.engine.clock import OTHER, WORKER, Clock
+from gate.engine.clock import OTHER, WORKER, Clock, Stretch, idle_seconds
 from gate.engine.oracle import ReferenceCache
 from gate.errors import WorkerError
 from gate.result import Timings
@@ -185,14 +185,20 @@ class Crew:
                 f"others did their work: {self._problems[0].message}",
             )
 
+    def span(self) -> Stretch:
+        """Return when the first lane was up, and now."""
+        return self._up, time.monotonic()
+
     def timings(self) -> Timings:
         """Return where the time went since the first lane was up."""
         with self._change:
             lanes = len(self.lanes) - len(self._problems)
+        begin, end = self.span()
         return Timings(
             lanes=lanes,
             start_seconds=round(self._start_seconds, 3),
-            run_seconds=round(time.monotonic() - self._up, 3),
+            run_seconds=round(end - begin, 3),
+            idle_seconds=round(idle_seconds(begin, end, self.clock.stretches()), 3),
             worker_mib=tuple(lane.kernel.peak_mib for lane in self.lanes),
             kernel_runs=self.clock.entered(WORKER),
             phases=tuple((name, round(s, 3)) for name, s in self.clock.seconds().items()),

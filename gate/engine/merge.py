@@ -159,6 +159,7 @@ def _joined_info(infos: Sequence[RunInfo]) -> RunInfo:
             lanes=sum(info.timings.lanes for info in infos),
             start_seconds=max(info.timings.start_seconds for info in infos),
             run_seconds=max(info.timings.run_seconds for info in infos),
+            idle_seconds=max(info.timings.idle_seconds for info in infos),
             kernel_runs=sum(info.timings.kernel_runs for info in infos),
             phases=tuple(phases.items()),
         ),

@@ -29,11 +29,14 @@ import os
 import signal
 import socket
 import tempfile
+import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from gate.run import keeper, worker
+from gate.run.faithful.compilefork import known_key
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -42,6 +45,7 @@ MESSAGE_BYTES = 2**16
 """Of one request at most: arguments and environment of a worker."""
 _PASSED = 4
 """Descriptors of a request: requests, replies, status, output."""
+_LINGER_SECONDS = 1.0
 _NEEDED = ("torch", "triton", "gate.run.bench", "gate.run.reference")
 """What every worker imports before it greets."""
 _WANTED = (
@@ -66,20 +70,36 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     asked = socket.socket(fileno=options.fd)
     asked.set_inheritable(False)
-    for name in _NEEDED:
-        importlib.import_module(name)
-    for name in _WANTED:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    _import_all()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are reaped by the system
     gc.collect()
     gc.freeze()
     _serve(asked)
 
 
+def _import_all() -> None:
+    """Import what workers need; beside it, make the key that each would make when it compiles."""
+    importlib.import_module("triton.compiler")
+    key = threading.Thread(target=known_key)
+    key.start()
+    for name in _NEEDED:
+        importlib.import_module(name)
+    for name in _WANTED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    key.join()
+    end = time.monotonic() + _LINGER_SECONDS
+    while _threads() > 1 and time.monotonic() < end:
+        time.sleep(0.001)  # a thread that is joined takes a moment to be gone
+
+
+def _threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
 def _serve(asked: socket.socket) -> NoReturn:
     """Greet, and answer until the supervisor hangs up."""
-    asked.sendall(_json({"threads": len(os.listdir("/proc/self/task"))}))
+    asked.sendall(_json({"threads": _threads()}))
     while True:
         text, fds, _, _ = socket.recv_fds(asked, MESSAGE_BYTES, _PASSED)
         if not text:

@@ -43,6 +43,10 @@ def main(arguments: list[str]) -> None:
     around = frozenset(filter(None, options.around.split(",")))
     fences = raise_fences(options.supervisor, around, under_tool=options.tool)
     warnings.simplefilter("ignore")
+    if options.role == "kernel" and options.device == "interpreter":
+        from gate.run.faithful import compilefork  # noqa: PLC0415 - the interpreter's alone
+
+        compilefork.prepare((read_fd, write_fd))
     info, answer = _kernel(options) if options.role == "kernel" else _reference()
     channel = Channel(read_fd, write_fd)
     channel.send(Frame(message=WorkerInfo(**info, fences=fences)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 
@@ -10,14 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.engine import clock as clock_module
-from gate.engine.clock import KERNEL, OTHER, PHASES, REFERENCE, WORKER, Clock
+from gate.engine.clock import (
+    COMPILE,
+    KERNEL,
+    OTHER,
+    PHASES,
+    REFERENCE,
+    WORKER,
+    Clock,
+    idle_seconds,
+    united,
+)  # fmt: skip
 
 
 @pytest.fixture
 def ticks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that the test turns itself: the time is the sum of the list."""
     passed = [0.0]
-    monkeypatch.setattr(clock_module.time, "perf_counter", lambda: sum(passed))
+    monkeypatch.setattr(clock_module.time, "monotonic", lambda: sum(passed))
     return passed
 
 
@@ -77,3 +88,40 @@ def test_threads_do_not_interrupt_each_other():
     leave.set()
     thread.join()
     assert clock.seconds()[KERNEL] > 0.0
+
+
+def test_the_work_s_own_time_is_kept_and_a_worker_s_word_is_placed_at_the_end(ticks: list[float]):
+    clock = Clock()
+    with clock.phase(REFERENCE):
+        ticks.append(2.0)
+    with clock.phase(OTHER):
+        ticks.append(8.0)
+        with clock.phase(WORKER):
+            ticks.append(16.0)
+        clock.move(WORKER, KERNEL, 4.0)
+        clock.move(WORKER, COMPILE, 1.0)
+        clock.move(WORKER, KERNEL, math.nan)
+    assert clock.stretches() == [(0.0, 2.0), (21.0, 26.0)]
+    assert idle_seconds(1.0, 30.0, clock.stretches()) == 19.0 + 4.0
+
+
+STRETCH = st.tuples(st.integers(0, 60), st.integers(0, 9)).map(lambda at: (at[0], at[0] + at[1]))
+
+
+@given(stretches=st.lists(STRETCH), begin=st.integers(0, 60), length=st.integers(0, 60))
+def test_idle_is_what_no_stretch_covers(stretches, begin: int, length: int):
+    end = begin + length
+    covered = {at for first, last in stretches for at in range(first, last)}
+    assert idle_seconds(begin, end, stretches) == len(set(range(begin, end)) - covered)
+    apart = united(stretches)
+    assert apart == sorted(apart)
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(apart))
+
+
+def test_many_stretches_are_kept_as_few(ticks: list[float]):
+    clock = Clock()
+    for _ in range(2000):
+        with clock.phase(KERNEL):
+            ticks[0] += 1.0
+    assert clock.stretches() == [(0.0, 2000.0)]
+    assert len(clock._stretches) == 1

@@ -8,13 +8,14 @@ input, one a line on standard output, in order:
      "constants": {"BLOCK": 128}, "aligned": ["x"], "options": {"num_warps": 4},
      "targets": ["sm_90"], "whole": true}
     {"id": 1, "errors": [{"target": "sm_90", "kind": "CompilationError", "line": 12,
-     "message": "..."}], "unknown": ""}
+     "message": "..."}], "unknown": "", "share": 0.25}
 
 Without `whole` the compiler's front end runs and its back end does not: milliseconds instead of
 tenths of a second, and most of what does not compile stops there (types, the value 1, `tl.dot`).
 
-`unknown` says why a specialisation could not be tried (its module cannot be imported here, a
-constant has no text form); that is no error of the kernel.
+`share` is of the shared memory that a program may use. `unknown` says why a specialisation could
+not be tried (its module cannot be imported here, a constant has no text form); that is no error of
+the kernel.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any, TextIO
 
@@ -41,44 +43,46 @@ class NotHere(Exception):
     """A specialisation that this process cannot try."""
 
 
-def serve(requests: TextIO, replies: TextIO) -> None:
+def serve(requests: Iterable[str], replies: TextIO) -> None:
     """Answer requests until the input ends."""
     stub_driver()
     for line in requests:
         request = json.loads(line)
-        reply: dict[str, Any] = {"id": request["id"], "errors": [], "unknown": ""}
+        reply: dict[str, Any] = {"id": request["id"], "errors": [], "unknown": "", "share": 0.0}
         try:
-            reply["errors"] = compile_all(request)
+            reply["errors"], reply["share"] = compile_all(request)
         except NotHere as error:
             reply["unknown"] = str(error)
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 
 
-def compile_all(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Compile one specialisation for each target and return its errors.
+def compile_all(request: dict[str, Any]) -> tuple[list[dict[str, Any]], float]:
+    """Compile one specialisation for each target; return its errors, and the largest share of a
+    target's shared memory that it needs (1 where that is not known, 0 without the back end).
 
     Raises
         NotHere  the kernel or one of its constants cannot be had here
     """
     kernel = kernel_of(request)
     constants = {name: constant_of(value) for name, value in request["constants"].items()}
-    errors = []
+    errors, share = [], 0.0
     for target in request["targets"]:
         try:
-            found = _compile(kernel, request, constants, target)
+            found, needed = _compile(kernel, request, constants, target)
         except _NOT_THE_KERNEL as error:
             raise NotHere(
                 f"no compiler for {target} here: {type(error).__name__}: {error}"
             ) from None
+        share = max(share, needed)
         if found is not None:
             errors.append({"target": target, **found})
-    return errors
+    return errors, share
 
 
 def _compile(
     kernel: Any, request: dict[str, Any], constants: dict[str, Any], target: str
-) -> dict[str, Any] | None:
+) -> tuple[dict[str, Any] | None, float]:
     import triton  # noqa: PLC0415 - this process exists to pay for it
     from triton.compiler import ASTSource  # noqa: PLC0415 - see above
 
@@ -90,22 +94,23 @@ def _compile(
         with _heard() as noise:
             if not request["whole"]:
                 _front_end(source, target, request["options"])
-                return None
+                return None, 0.0
             made = triton.compile(source, target=target_of(target), options=request["options"])
     except _NOT_THE_KERNEL:
         raise
     except Exception as error:  # noqa: BLE001 - whatever the compiler raises is the answer
         said = noise.text
-        return {
+        found = {
             "kind": type(error).__name__,
             "line": _line(kernel, error),
             "message": _message(error, said),
         }
+        return found, 1.0
     need, have = int(made.metadata.shared), _shared(target)
     if have and need > have:
         text = f"needs {need} bytes of shared memory, {target} has {have}"
-        return {"kind": "OutOfResources", "line": 0, "message": text}
-    return None
+        return {"kind": "OutOfResources", "line": 0, "message": text}, 1.0
+    return None, need / have if have else 1.0
 
 
 def _front_end(source: Any, target: str, options: dict[str, Any]) -> None:
@@ -260,9 +265,14 @@ def on_a_private_output(serve_on: Callable[[TextIO, TextIO], None]) -> None:
     serve_on(sys.stdin, out)
 
 
-def main() -> None:
-    """Serve the interpreter that started this process."""
-    on_a_private_output(serve)
+def main(first: str = "") -> None:
+    """Serve the interpreter that started this process.
+
+    first  the first question, where it was read already
+    """
+    on_a_private_output(
+        lambda requests, replies: serve(chain(filter(None, [first]), requests), replies)
+    )
 
 
 if __name__ == "__main__":

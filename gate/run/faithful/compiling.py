@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gate.run.faithful import compilefork
+from gate.run.faithful.compilefork import ForkedCompiler
 from gate.run.faithful.depth import Depth
 from gate.run.faithful.place import kernel_id
 from gate.run.faithful.specialise import specialisation
@@ -41,10 +43,11 @@ class Compiling:
         self.seconds = seconds
         self.depth = Depth(complete=complete)
         self.notes: list[str] = []
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[str] | ForkedCompiler | None = None
         self._replies: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._answers: dict[int, dict[str, Any]] = {}
         self._numbers: dict[str, int] = {}
+        self._whole: dict[int, dict[str, Any]] = {}
         self._pending: list[tuple[int, str, bool]] = []
         self._dead = False
 
@@ -62,9 +65,12 @@ class Compiling:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._numbers) + 1
+            whole = self.depth.whole(described)
+            if whole:
+                self._whole[number] = described
             self._ask({
-                "id": number, "path": _path(), "targets": self.targets,
-                "whole": self.depth.whole(described), **described,
+                "id": number, "path": _path(), "targets": self.targets, "whole": whole,
+                **described,
             })  # fmt: skip
         self._pending.append((number, kernel_id(kernel.fn, self.root), tuned))
         return number
@@ -118,8 +124,8 @@ class Compiling:
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """Process id of the compile process, while it runs."""
-        return () if self._process is None else (self._process.pid,)
+        """Process id of the compile process, while it runs or waits to be asked."""
+        return compilefork.spare() if self._process is None else (self._process.pid,)
 
     def close(self) -> None:
         """End the process."""
@@ -137,18 +143,22 @@ class Compiling:
         except OSError as error:
             self._lost(f"its process could not be reached: {error}")
 
-    def _start(self) -> subprocess.Popen[str]:
-        env = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-        home = str(Path(__file__).resolve().parents[3])
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _CODE.format(home)], env=env, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+    def _start(self) -> subprocess.Popen[str] | ForkedCompiler:
+        process = compilefork.take() or self._program()
         self._process = process
         threading.Thread(target=self._listen, args=(process,), daemon=True).start()
         return process
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
+    @staticmethod
+    def _program() -> subprocess.Popen[str]:
+        env = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+        home = str(Path(__file__).resolve().parents[3])
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", _CODE.format(home)], env=env, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def _listen(self, process: subprocess.Popen[str] | ForkedCompiler) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             try:
@@ -169,6 +179,9 @@ class Compiling:
                 self._lost("the compile process ended")
                 break
             self._answers[int(reply["id"])] = reply
+            described = self._whole.pop(int(reply["id"]), None)
+            if described is not None:
+                self.depth.learn(described, float(reply["share"]))
             if reply["unknown"]:
                 self.notes.append(f"not compiled: {reply['unknown']}")
         return self._answers.get(number, {})
