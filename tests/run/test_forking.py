@@ -68,6 +68,7 @@ def test_workers_come_of_one_fork_server_and_tell_who_they_are():
     try:
         seen = names(os.getpid())
         assert seen.count("gate-kernel") == 2 and seen.count("gate-forkserver") == 1
+        assert seen.count("gate-compiler") == 2  # one beside each, until it is asked
         assert all(dict(worker.info.fences)["token"] for worker in workers)
     finally:
         for worker in workers:
