@@ -10,6 +10,7 @@ from gate.case.text import format_case
 from gate.engine.cases import run_case
 from gate.engine.clock import EXPLAIN
 from gate.engine.context import CaseRecord
+from gate.engine.edge import clearly_wrong, on_edge
 from gate.engine.forced import of_any_config
 from gate.engine.lanes import Crew
 from gate.engine.neighbours import affordable, neighbours
@@ -58,12 +59,20 @@ def investigate(
     tiles: tuple[int, ...],
 ) -> list[JudgedCase]:
     """Return the cases that fail like `failure`, that pass and that fail otherwise, with a few more
-    that were run because their outcome tells rival conditions apart."""
-    judged = _judged([*records, smallest], failure.fingerprint)
+    that were run because their outcome tells rival conditions apart.
+
+    A smallest case that is hardly wrong is so by luck, and so are those beside it that are nearly
+    wrong: where another case is clearly wrong, all these are left out, and that one's neighbours
+    are run.
+    """
+    known = [*records, smallest]
+    clear = clearly_wrong(task.schema, known, failure) if on_edge(smallest) else None
+    judged = _judged(known, failure.fingerprint, clear is not None)
     if failure.kind in _COSTLY:
         return judged
-    hunt = _Hunt(task, crew, settings, failure, smallest.case)
-    beside = neighbours(task.schema, smallest.case, tiles, settings.diagnose_runs // 2)
+    base = smallest if clear is None else clear
+    hunt = _Hunt(task, crew, settings, failure, base.case, without_edge=clear is not None)
+    beside = neighbours(task.schema, base.case, tiles, settings.diagnose_runs // 2)
     return hunt.ask(hunt.run(judged, beside), tiles)
 
 
@@ -81,10 +90,17 @@ def explain(
     return Diagnosis(condition=found.condition, cause=found.cause, mends=found.mends)
 
 
-def _judged(records: Sequence[CaseRecord], fingerprint: str) -> list[JudgedCase]:
-    """Keep cases that failed, like this or otherwise, and cases that passed; each text once."""
+def _judged(
+    records: Sequence[CaseRecord], fingerprint: str, without_edge: bool = False
+) -> list[JudgedCase]:
+    """Keep cases that failed, like this or otherwise, and cases that passed; each text once.
+
+    without_edge  leave out those of which the tolerance decided by little
+    """
     held: dict[str, JudgedCase] = {}
     for record in records:
+        if without_edge and on_edge(record):
+            continue
         failed = record.fails_like(fingerprint)
         status = record.judgement.status
         if failed or status in (CaseStatus.PASS, CaseStatus.FAIL):
@@ -97,14 +113,16 @@ class _Hunt:
     """Runs further cases for one diagnosis, within its budget of runs and seconds."""
 
     def __init__(
-        self, task: OpTask, crew: Crew, settings: RunSettings, failure: Failure, smallest: Case
-    ) -> None:
+        self, task: OpTask, crew: Crew, settings: RunSettings, failure: Failure, base: Case,
+        *, without_edge: bool,
+    ) -> None:  # fmt: skip
         self.task = task
         self.crew = crew
         self.settings = settings
         self.fingerprint = failure.fingerprint
         self.certain = failure.kind in CERTAIN
-        self.smallest = smallest
+        self.base = base
+        self.without_edge = without_edge
         self.left = settings.diagnose_runs
         self.end = time.monotonic() + settings.shrink_seconds
 
@@ -116,7 +134,7 @@ class _Hunt:
         ran = self.crew.map(
             lambda lane, case: run_case(self.task, case, lane, self.settings), self._in_time(fresh)
         )
-        return judged + _judged(list(ran), self.fingerprint)
+        return judged + _judged(list(ran), self.fingerprint, self.without_edge)
 
     def ask(self, judged: list[JudgedCase], tiles: tuple[int, ...]) -> list[JudgedCase]:
         """Return `judged` with cases that tell rival conditions apart."""
@@ -124,7 +142,7 @@ class _Hunt:
             with self.crew.clock.phase(EXPLAIN):
                 wanted = ask(
                     self.task.schema, judged, tiles=tiles, count=min(ROUND, self.left),
-                    fits=lambda case: affordable(self.smallest, case), certain=self.certain,
+                    fits=lambda case: affordable(self.base, case), certain=self.certain,
                 )  # fmt: skip
             before = len(judged)
             judged = self.run(judged, wanted)

@@ -250,8 +250,11 @@ def _many_tiles(clues: Clues) -> Cause | None:
     if atom is None or atom.value < 8:
         return None
     dim = atom.subject
-    if clues.failure.kind is FailureKind.IMPRECISE:
-        return Cause(text=f"error grows with {dim}: it is accumulated in a narrow dtype")
+    if clues.failure.kind is FailureKind.IMPRECISE or _only_narrow(clues):
+        return Cause(
+            text=f"error grows with {dim}: it is accumulated in a narrow dtype",
+            mends=("accumulate in `tl.float32`, and cast once, at the store",),
+        )
     times = factor(clues.pattern)
     if times:
         return Cause(
@@ -274,6 +277,12 @@ def _many_tiles(clues: Clues) -> Cause | None:
         "extent",
         mends=(f"loop over {dim}, or size the block with `triton.next_power_of_2({dim})`",),
     )
+
+
+def _only_narrow(clues: Clues) -> bool:
+    """Whether a condition names a 16-bit dtype beside what else must hold."""
+    atom = clues.atom("word")
+    return atom is not None and atom.text.endswith((" == bfloat16", " == float16", " != float32"))
 
 
 def _starts_past(pattern: str, tile: float) -> bool:

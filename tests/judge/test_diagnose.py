@@ -267,6 +267,7 @@ def test_the_layout_of_a_gradient_is_promised_in_a_form_that_loads(written: str)
         (lambda f: f.dims["H"] > 512, "everywhere", "accumulator is overwritten"),
         (lambda f: f.dims["B"] == 1, "", "equal to 1 a constant"),
         (lambda f: f.dims["B"] != f.dims["H"], "", "is used where"),
+        (lambda f: f.words["T"] == "bfloat16" and f.dims["H"] > 256, "", "in a narrow dtype"),
         (lambda f: True, "everywhere, by the factor 2.0", "the result is 2.0 times it"),
         (lambda f: True, "everywhere, the last two axes swapped", "swapped"),
     ],
