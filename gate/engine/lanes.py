@@ -90,9 +90,8 @@ class _Task:
 class Crew:
     """All lanes of a run. Close it, or use it as a context manager.
 
-    A worker takes seconds to come up, and workers that come up at once hold each other up. So a
-    crew is ready with its first lane; the others start then, and take jobs as they come up. One
-    that fails to start is told in `notes`; a reference worker that does fails every job.
+    A crew is ready with the first lane that is up; the others take jobs as they come up. One that
+    fails to start is told in `notes`; a reference worker that does fails every job.
     """
 
     def __init__(self, settings: WorkerSettings, count: int) -> None:
@@ -126,15 +125,10 @@ class Crew:
             raise
 
     def _begin(self, started: float) -> None:
-        """Start the first lane, then, without waiting for them, the others."""
-        first, *others = self.lanes
-        self._thread(self._open_reference, self.references[0])
-        self._thread(self._serve, first)
-        with self._change:
-            self._change.wait_for(lambda: self._running or self._problems)
-        for reference in self.references[1:]:
+        """Start every lane, and wait for the first that is up."""
+        for reference in self.references:
             self._thread(self._open_reference, reference)
-        for lane in others:
+        for lane in self.lanes:
             self._thread(self._serve, lane)
         with self._change:
             self._change.wait_for(lambda: self._running or len(self._problems) == len(self.lanes))
