@@ -82,7 +82,7 @@ class Span:
     @property
     def elementwise(self) -> bool:
         """Whether the bounds differ from element to element."""
-        return np.ndim(self.lo) > 0 or np.ndim(self.hi) > 0
+        return _has_axes(self.lo) or _has_axes(self.hi)
 
 
 def fill_kind(domain: Domain, dtype: str) -> FillKind:
@@ -163,12 +163,17 @@ def _number(name: str, what: str, expr: Expr | None, env: Mapping[str, Any]) -> 
     return value
 
 
+def _has_axes(bound: Any) -> bool:
+    """Whether a bound differs between elements; NumPy is asked last, which is slow."""
+    return bound is not None and not isinstance(bound, (int, float)) and np.ndim(bound) > 0
+
+
 def _whole(name: str, dtype: str, lo: Any, hi: Any) -> tuple[Any, Any]:
     """Intersect integer bounds with the range of the dtype."""
     least, most = DTYPES[dtype].integer_range
     if lo is None:
         return least, most
-    if np.ndim(lo) or np.ndim(hi):
+    if _has_axes(lo) or _has_axes(hi):
         low = np.maximum(np.asarray(lo).astype(np.int64), max(least, -(1 << 63)))
         high = np.minimum(np.asarray(hi).astype(np.int64), min(most, (1 << 63) - 1))
         return low, high
@@ -195,7 +200,7 @@ def _check(span: Span) -> None:
         return
     if span.domain is Domain.OFFSETS:
         _check_offsets(span)
-    elif span.lo is not None and np.any(np.asarray(span.lo) > np.asarray(span.hi)):
+    elif span.lo is not None and _crossed(span.lo, span.hi):
         raise CaseTextError(f"values of {span.name}: no value lies in {span.lo}..{span.hi}")
     elif span.elementwise:
         _check_broadcast(span)
@@ -206,6 +211,13 @@ def _check(span: Span) -> None:
                 f"values of {span.name}: {span.shape[span.distinct]} distinct values do not fit "
                 f"into {span.lo}..{span.hi}"
             )
+
+
+def _crossed(lo: Any, hi: Any) -> bool:
+    """Whether a lower end lies above its upper end anywhere."""
+    if _has_axes(lo) or _has_axes(hi):
+        return bool(np.any(np.asarray(lo) > np.asarray(hi)))
+    return bool(lo > hi)
 
 
 def _check_offsets(span: Span) -> None:

@@ -47,7 +47,7 @@ def fitted(
         tries = (blamed, frame.bases - pinned)
         if not any(_lower(draft, caps, asked, among, halvings) for among in tries):
             return None
-        draft = sketch(frame, capped)
+        draft = sketch(frame, capped, draft, caps)
     return None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,6 +126,8 @@ class _Step:
     """Whether None is legal too."""
     seen: Callable[[Any], Any] | None = None
     """Gives what expressions see of a value that was picked; None: the value."""
+    settled: bool = False
+    """Whether nothing but its own pick decides its value."""
 
 
 class Frame:
@@ -148,8 +150,12 @@ class Frame:
         self.plain_shapes = tuple(_plain_shape(schema, arg) for arg in self.tensors)
         self._steps = tuple(_steps(schema, self.variables))
 
-    def walk(self, pick: Pick) -> dict[str, Any]:
+    def walk(
+        self, pick: Pick, before: Mapping[str, Any] | None = None, moved: Container[str] = ()
+    ) -> dict[str, Any]:
         """Give every variable its value.
+
+        before  what the walk before gave; `pick` answers as it did then but for `moved`
 
         Returns an environment for expressions: dims (`...` a tuple), dtypes and dtype scalars as
         `DtypeName`, scalars, None or `UNKNOWN` for a tensor. Args with `make` are not in it, but
@@ -160,6 +166,9 @@ class Frame:
         """
         env: dict[str, Any] = {}
         for step in self._steps:
+            if before is not None and step.settled and step.name not in moved:
+                env[step.name] = before[step.name]
+                continue
             if step.made is not None:
                 env[step.name] = step.made(env)
                 continue
@@ -224,9 +233,9 @@ def extents_of(schema: OpSchema, dim: Dim, env: Mapping[str, Any]) -> Extents:
         CaseTextError  there is none
     """
     assert dim.range is not None
-    lo = whole(schema, f"dim {dim.name}", dim.range.lo, env)
-    hi = whole(schema, f"dim {dim.name}", dim.range.hi, env)
-    step = whole(schema, f"dim {dim.name}", dim.multiple_of, env) if dim.multiple_of else 1
+    what = f"dim {dim.name}"
+    lo, hi = whole(schema, what, dim.range.lo, env), whole(schema, what, dim.range.hi, env)
+    step = whole(schema, what, dim.multiple_of, env) if dim.multiple_of else 1
     step = max(step, 1)
     first, last = -(-max(lo, 0) // step) * step, hi // step * step
     if first > last:
@@ -283,16 +292,19 @@ def _steps(schema: OpSchema, variables: tuple[Variable, ...]) -> Iterator[_Step]
     for variable in variables:
         match variable:
             case DimGroup():
-                yield _Step(name=GROUP, options=Ranks(group=variable))
+                yield _Step(name=GROUP, options=Ranks(group=variable), settled=True)
             case TensorArg(name=name, make=None, optional=optional):
-                yield _Step(name=name, options=Presence(optional=optional), seen=_tensor_seen)
+                yield _Step(
+                    name=name, options=Presence(optional=optional), seen=_tensor_seen, settled=True
+                )
             case TensorArg(name=name):
-                yield _Step(name=name, made=lambda env: UNKNOWN)
+                yield _Step(name=name, made=lambda env: UNKNOWN, settled=True)
             case ScalarArg(name=name, make=None):
                 yield _Step(
                     name=name, options=constant.get(name), optional=variable.optional,
                     known=functools.partial(scalar_options, schema, variable),
                     seen=_dtype_seen if variable.type == "dtype" else None,
+                    settled=name in constant,
                 )  # fmt: skip
             case ScalarArg():
                 continue
@@ -302,9 +314,12 @@ def _steps(schema: OpSchema, variables: tuple[Variable, ...]) -> Iterator[_Step]
                 yield _Step(
                     name=name, options=constant.get(name),
                     known=functools.partial(extents_of, schema, variable),
+                    settled=name in constant,
                 )  # fmt: skip
             case (name, dtypes):
-                yield _Step(name=name, options=Members(values=dtypes), seen=_name_seen)
+                yield _Step(
+                    name=name, options=Members(values=dtypes), seen=_name_seen, settled=True
+                )
 
 
 def _settled_dim(schema: OpSchema, dim: Dim, env: Mapping[str, Any]) -> int:

@@ -6,7 +6,7 @@ Planning and drawing work on sketches, since most of what they try does not fit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,13 +59,17 @@ class Sketch:
         return found
 
 
-def sketch(frame: Frame, pick: Pick) -> Sketch:
+def sketch(
+    frame: Frame, pick: Pick, before: Sketch | None = None, moved: Container[str] = ()
+) -> Sketch:
     """Give every variable a value and work out the shapes.
+
+    before  the sketch before this one; `pick` answers as it did then but for `moved`
 
     Raises
         CaseTextError  a range is empty, or an extent is no size
     """
-    env = frame.walk(pick)
+    env = frame.walk(pick, before.env if before is not None else None, moved)
     tensors: dict[str, tuple[tuple[int, ...], str]] = {}
     schema = frame.schema
     for arg, extents in zip(frame.tensors, frame.plain_shapes, strict=True):

@@ -146,6 +146,8 @@ class _Evaluator:
 
     def value(self, node: Node) -> Any:
         """Return a node's value, with failures of the values' own operators as EvalError."""
+        if isinstance(node, n.Name) and type(held := self.env.get(node.id)) is int:
+            return held
         try:
             return self._value(node)
         except (TypeError, ArithmeticError, ValueError, LookupError, AttributeError) as p:
