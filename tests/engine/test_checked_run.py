@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sanitizer import TOOL
 
 from engine import op_runs as ops
 from gate.engine.oprun import OpRun
@@ -16,13 +17,6 @@ from gate.result import OpReport
 
 pytestmark = pytest.mark.triton
 
-TOOL = """#!/bin/sh
-while [ "$1" != "{python}" ]; do
-    if [ "$1" = "--log-file" ]; then echo "started" > "$2"; fi
-    shift
-done
-exec "$@"
-"""
 KERNEL = """
 import os
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sanitizer import TOOL
 
 from gate.errors import DeviceError, WorkerError
 from gate.run import memcheck
@@ -101,13 +102,6 @@ def test_a_missing_tool_is_named(monkeypatch, tmp_path):
         memcheck.command(str(tmp_path))
 
 
-TOOL = """#!/bin/sh
-while [ "$1" != "{python}" ]; do
-    if [ "$1" = "--log-file" ]; then echo "started" > "$2"; fi
-    shift
-done
-exec "$@"
-"""
 LAUNCHER = """
 import os
 
