@@ -60,16 +60,25 @@ class Hygiene:
 
     def restore(self) -> None:
         """Put back what a call may have changed and what can be put back."""
-        try:
-            os.chdir(self._home)
-        except OSError:
-            os.chdir("/")
+        self._go_home()
         if os.environ != self._environment:
             os.environ.clear()
             os.environ.update(self._environment)
         sys.path[:] = self._path
         if _torch_modes() != self._modes:
             _set_torch_modes(self._modes)
+
+    def _go_home(self) -> None:
+        """Stand in the private folder again, made anew where it was removed.
+
+        Nowhere else: what removes its own folder in one call removes the next call's, too.
+        """
+        try:
+            os.makedirs(self._home, exist_ok=True)
+            os.chdir(self._home)
+        except OSError as problem:
+            os.write(2, f"the worker's folder is gone: {problem}\n".encode("ascii", "replace"))
+            _EXIT(1)
 
     def problem(self) -> str:
         """Return why this process must be replaced, or an empty string."""

@@ -227,6 +227,15 @@ def test_folder_environment_and_modes_are_put_back(worker):
     check_next_case(worker)
 
 
+def test_a_worker_whose_folder_is_removed_stands_in_a_new_one_and_nowhere_else(worker):
+    for _ in range(2):
+        seen = worker.run(request("answers.py::remove_its_folder"))
+        assert seen.outcome is RETURNED and not seen.outputs[0].is_none
+    seen = worker.run(request("answers.py::folder_environment_and_modes"))
+    assert not seen.outputs[0].is_none
+    check_next_case(worker)
+
+
 @pytest.mark.parametrize("name", ["the_parents_memory", "privileges", "the_environment"])
 def test_a_spy_sees_nothing(worker, name):
     seen = worker.run(request(f"spies.py::{name}"))

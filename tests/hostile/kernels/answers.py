@@ -1,6 +1,7 @@
 """Launchers that return, raise or print what nobody expects."""
 
 import os
+import shutil
 import sys
 import warnings
 
@@ -164,6 +165,14 @@ def change_folder_and_environment(x):
     sys.path.insert(0, "/nowhere")
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)
+    return x.clone()
+
+
+def remove_its_folder(x):
+    folder = os.getcwd()
+    if folder != os.environ["HOME"] or len(folder.split("/")) < 3:
+        return None  # nothing of anybody else's may be lost to this test
+    shutil.rmtree(folder)
     return x.clone()
 
 
