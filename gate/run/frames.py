@@ -15,7 +15,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -132,6 +132,10 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
+Deadline: TypeAlias = float | Callable[[], float]
+"""`time.monotonic()` at which to give up; asked again and again where it may move."""
+
+
 class Channel:
     """Frames over a pair of file descriptors (two pipes, or one socket twice).
 
@@ -147,7 +151,7 @@ class Channel:
         self,
         frame: Frame,
         *,
-        deadline: float | None = None,
+        deadline: Deadline | None = None,
         idle: Callable[[], None] | None = None,
     ) -> None:
         """Write one frame.
@@ -167,7 +171,7 @@ class Channel:
             raise ChannelClosed(str(gone)) from None
 
     def _write(
-        self, buffer: memoryview, deadline: float | None, idle: Callable[[], None] | None
+        self, buffer: memoryview, deadline: Deadline | None, idle: Callable[[], None] | None
     ) -> None:
         sent = 0
         while sent < len(buffer):
@@ -182,7 +186,7 @@ class Channel:
         self,
         *,
         max_blobs: int = MAX_BLOBS,
-        deadline: float | None = None,
+        deadline: Deadline | None = None,
         idle: Callable[[], None] | None = None,
     ) -> Frame:
         """Read one frame.
@@ -199,7 +203,7 @@ class Channel:
         return read_frame(read, max_blobs=max_blobs)
 
     def _read(
-        self, size: int, deadline: float | None, idle: Callable[[], None] | None
+        self, size: int, deadline: Deadline | None, idle: Callable[[], None] | None
     ) -> memoryview:
         # np.empty, unlike bytearray, does not touch the memory before bytes really arrive.
         buffer = np.empty(size, dtype=np.uint8).data.cast("B")
@@ -237,13 +241,14 @@ _TICK = 0.05
 """Seconds between two calls of `idle` while waiting."""
 
 
-def _wait(fd: int, events: int, deadline: float | None, idle: Callable[[], None] | None) -> None:
+def _wait(fd: int, events: int, deadline: Deadline | None, idle: Callable[[], None] | None) -> None:
     poll = select.poll()
     poll.register(fd, events)
     while True:
         if idle is not None:
             idle()
-        left = None if deadline is None else deadline - time.monotonic()
+        at = deadline() if callable(deadline) else deadline
+        left = None if at is None else at - time.monotonic()
         if left is not None and left <= 0:
             raise DeadlinePassed
         wait = _TICK if left is None else min(_TICK, left)

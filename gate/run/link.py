@@ -7,6 +7,7 @@ import contextlib
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -20,6 +21,8 @@ from gate.run.settings import WorkerSettings
 
 GRACE_SECONDS = 1.0
 """Beyond a request's own limit, for the reply to travel and the worker to be scheduled."""
+MOST_STARVED, MOST_STARVED_SECONDS = 20.0, 60.0
+"""A request may last so many times its limit, or so many seconds longer, on a busy machine."""
 SEND_SECONDS = 60.0
 """For a request to be taken in; a worker that does not read is lost."""
 _SLACK = 2**20
@@ -206,12 +209,13 @@ class ProcessLink:
 
     def _exchange(self, child: Child, message: Any, seconds: float) -> Frame:
         nonce = secrets.token_hex(16)
+        before = child.starved()
         child.channel.send(
             Frame(message=message, nonce=nonce), idle=child.watch,
             deadline=time.monotonic() + SEND_SECONDS,
         )  # fmt: skip
         frame = child.channel.receive(
-            deadline=time.monotonic() + seconds + GRACE_SECONDS, idle=child.watch,
+            deadline=_patient(child, before, seconds), idle=child.watch,
             max_blobs=self.settings.reply_bytes + _SLACK,
         )  # fmt: skip
         if not secrets.compare_digest(frame.nonce.encode(), nonce.encode()):
@@ -236,3 +240,20 @@ class ProcessLink:
             child.kill(gently=True)
         with self._use:
             self.discard()
+
+
+def _patient(child: Child, before: float, seconds: float) -> Callable[[], float]:
+    """Return the end of a request's time, which is the worker's own: on a machine with too much to
+    do, what it was ready to run and had no core is not counted, within reason.
+
+    before  of `Child.starved`, when the request was sent
+    """
+    limit = time.monotonic() + seconds + GRACE_SECONDS
+    most = max(MOST_STARVED * seconds, MOST_STARVED_SECONDS)
+
+    def end() -> float:
+        if time.monotonic() < limit:
+            return limit
+        return limit + min(child.starved() - before, most)
+
+    return end

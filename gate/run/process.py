@@ -95,6 +95,7 @@ class Child:
         self._next_look = 0.0
         self._overrun = ""
         self._keepers = 0
+        self._worker = 0
         self._said = b""
         self.peak_mib = 0
         self.report = memcheck.LogReader(self._folder.name)
@@ -213,6 +214,16 @@ class Child:
         if not self._keepers:
             self._status()
         return family(self.pid)[self._keepers :] if self._keepers else []
+
+    def starved(self) -> float:
+        """Return the seconds so far in which the worker was ready to run and no core was free.
+
+        0 where the system does not tell (/proc/PID/schedstat of Linux).
+        """
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            self._worker = self._worker or self._members()[0]
+            return int(Path(f"/proc/{self._worker}/schedstat").read_text().split()[1]) / 1e9
+        return 0.0
 
     def unfit(self) -> bool:
         """Whether it cannot take another request: it has ended, or has sent what nobody asked for

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -10,8 +13,10 @@ import pytest
 from run_tree import TREE
 
 from gate.errors import WorkerError
+from gate.run import link
 from gate.run.argwire import ListWire, ScalarWire, TensorWire
 from gate.run.pool import WorkerSettings, start_workers
+from gate.run.process import Child
 from gate.run.protocol import (
     LoadRequest,
     Outcome,
@@ -264,3 +269,34 @@ def test_closing_from_another_thread_ends_a_run_at_once():
 def test_a_device_that_is_not_there_is_named():
     with pytest.raises(WorkerError, match="torch sees no GPU"):
         start_workers(WorkerSettings(device="cuda", start_seconds=60), 1)
+
+
+def test_a_time_limit_does_not_count_what_a_worker_waited_for_a_core(kernel_worker, monkeypatch):
+    slow = request("time::sleep(2.2)", tensor(), seconds=0.5)
+    assert kernel_worker.run(slow).outcome is Outcome.HUNG
+    begun = time.monotonic()
+    monkeypatch.setattr(Child, "starved", lambda child: time.monotonic() - begun)
+    assert kernel_worker.run(slow).outcome is not Outcome.HUNG
+    monkeypatch.setattr(link, "MOST_STARVED", 1.0)
+    monkeypatch.setattr(link, "MOST_STARVED_SECONDS", 0.1)  # not for ever
+    assert kernel_worker.run(slow).outcome is Outcome.HUNG
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the system does not tell")
+def test_waiting_for_a_core_is_seen():
+    core = min(os.sched_getaffinity(0))
+    worker = start_workers(WorkerSettings(), 1)[0]
+    child = worker._trees._first._child
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+    try:
+        quiet = child.starved()
+        for pid in (child._worker, *(one.pid for one in busy)):
+            os.sched_setaffinity(pid, {core})
+        spin = request("sum::(range(30_000_000))", tensor(), seconds=60)
+        worker.run(spin)
+        assert child.starved() > quiet
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+        worker.close()
