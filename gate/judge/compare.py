@@ -18,11 +18,11 @@ from gate.judge.context import Context
 from gate.judge.evidence import Evidence, Mask
 from gate.judge.jumps import flips
 from gate.judge.model import Comparison, ErrorStats, FailureKind, Margin
-from gate.judge.nonfinite import Apart, apart, forgive
+from gate.judge.nonfinite import Apart, apart, forgive, ignores_nan, swallows
 from gate.judge.oracle import Witness
 from gate.judge.pairing import by_mean, differs, exact, picks
 from gate.judge.side import Side
-from gate.judge.stats import Known, error_stats
+from gate.judge.stats import Known, error_stats, largest_share
 from gate.judge.tolerance import Explained, Rule, explain, make_rule, roundoff
 from gate.schema.expr import evaluate
 from gate.schema.model import CompareKind, Return, TensorArg
@@ -119,7 +119,7 @@ def compare(subject: Subject, ctx: Context) -> Compared:
         case Method.CLOSE | Method.GRID:
             return _by_value(subject, ctx, method)
         case Method.EXACT:
-            return _exactly(subject)
+            return _exactly(subject, ctx)
         case Method.PICKS:
             return _by_pick(subject, ctx)
         case Method.MEAN:
@@ -156,10 +156,19 @@ def _by_value(subject: Subject, ctx: Context, method: Method) -> Compared:
         wrong, words = _spread(explained.wrong, mask, wrong), explained.rule
         allowed = _spread(explained.allowed, mask, allowed)
         margin = _margin(subject.name, evidence, rule, explained)
+    ignored = _ignored(subject, out, ref, wrong, ctx)
+    wrong, margin = wrong & ~ignored, None if ignored.any() else margin
     result = _value_result(
         subject, found, (out, ref, live), wrong, allowed, words, evidence, rule, told=ctx.told
     )
     return replace(result, margin=margin)
+
+
+def _ignored(subject: Subject, out: F64, ref: F64, wrong: Mask, ctx: Context) -> Mask:
+    """Where the output is wrong only because it swallows NaN, and the schema lets it."""
+    if ctx.strict or not ctx.specials or not wrong.any():
+        return np.zeros(wrong.shape, dtype=bool)
+    return ignores_nan(out, ref, wrong, lambda: ctx.dependence.of(subject.index, subject.part, ref))
 
 
 def _everywhere(value: float, like: F64) -> F64:
@@ -182,20 +191,8 @@ def _margin(name: str, evidence: Evidence, rule: Rule, explained: Explained) -> 
     beyond = error if rule.atol is not None else evidence.excess()
     return Margin(
         output=name, working=rule.working, term=explained.term,
-        share=_largest_share(beyond, explained.allowed), error=float(error.max(initial=0.0)),
+        share=largest_share(beyond, explained.allowed), error=float(error.max(initial=0.0)),
     )  # fmt: skip
-
-
-def _largest_share(beyond: F64, allowed: F64) -> float:
-    """Return the largest share of its allowance that an element took, of those that took some."""
-    most = beyond.max(initial=0.0)
-    if not most > 0:
-        return 0.0
-    with np.errstate(divide="ignore", over="ignore"):
-        if not any(allowed.strides):  # a division keeps the order: the largest is the largest
-            return float(most / allowed[0])
-        over = beyond > 0
-        return float((beyond[over] / allowed[over]).max())
 
 
 def _value_result(
@@ -240,7 +237,7 @@ def _value_notes(name: str, found: Apart, live: Mask, wrong: Mask) -> tuple[str,
         return ()
     notes = []
     if (found.swallowed & live & ~wrong).any():
-        notes.append(f"`{name}` swallows NaN: finite where the reference is NaN")
+        notes.append(swallows(name))
     if (found.forgiven & live).any():
         notes.append(
             f"`{name}` spreads NaN to elements whose reference ignores the special values; "
@@ -315,14 +312,17 @@ def _chosen(whole: Any, mask: Mask) -> Any:
 # --- other rules --------------------------------------------------------------------------------
 
 
-def _exactly(subject: Subject) -> Compared:
+def _exactly(subject: Subject, ctx: Context) -> Compared:
     if isinstance(subject.item, Return) and subject.item.order_any and subject.out.ndim:
         out, ref = np.sort(subject.out, axis=-1), np.sort(subject.ref, axis=-1)
     else:
         out, ref = subject.out, subject.ref
     wrong, signs = exact(out, ref, subject.dtype)
-    notes = (f"`{subject.name}` has zeros of the other sign",) if signs else ()
-    return _plain(subject, np.asarray(wrong & subject.live), "exact", notes)
+    notes: tuple[str, ...] = (f"`{subject.name}` has zeros of the other sign",) if signs else ()
+    wrong = np.asarray(wrong & subject.live)
+    ignored = _ignored(subject, to_float64(out), to_float64(ref), wrong, ctx)
+    notes += (swallows(subject.name),) if ignored.any() else ()
+    return _plain(subject, wrong & ~ignored, "exact", notes)
 
 
 def _plain(subject: Subject, wrong: Mask, rule: str, notes: tuple[str, ...] = ()) -> Compared:
@@ -347,21 +347,24 @@ def _by_pick(subject: Subject, ctx: Context) -> Compared:
     free = subject.item.order_any
     found = picks(subject.out, subject.ref, source, axis, any_order=free)
     wrong = np.array(found.wrong & (subject.live | free))
-    if wrong.any() and not found.outside and not found.repeated:
+    if wrong.any() and not found.outside and not found.repeated.any():
         wrong &= ~_torch_picks_else(subject, source, axis, free)
-    result = _plain(subject, wrong, f"picks of {declared.picks}")
+    ignored = wrong & found.swallowed & (ctx.specials and not ctx.strict)
+    wrong &= ~ignored
+    told = (f"`{subject.name}` swallows NaN: the reference picks NaN",)
+    result = _plain(subject, wrong, f"picks of {declared.picks}", told if ignored.any() else ())
     detail = ""
     if found.outside:
         detail = f"{found.outside} indices lie past the end of `{declared.picks}`"
-    elif found.repeated:
-        detail = f"{found.repeated} indices occur twice in their row"
+    elif (again := int((found.repeated & wrong).sum())) > 0:
+        detail = f"{again} indices occur twice in their row"
     elif wrong.any():
         first = tuple(int(i) for i in np.argwhere(wrong)[0])
         mine, theirs = found.values[first], found.expected[first]
         detail = f"at {list(first)} it picks {mine:.6g} where the reference picks {theirs:.6g}"
     return Compared(
         comparison=result.comparison, wrong=wrong, judged=result.judged, kind=result.kind,
-        detail=detail,
+        detail=detail, notes=result.notes,
     )  # fmt: skip
 
 

@@ -9,7 +9,9 @@
     Inf         NaN                    wrong without special values; with them a note, wrong when
                                        `nonfinite: strict`
     NaN         NaN                    right
-    NaN         anything else          swallowed: a note, wrong when `nonfinite: strict`
+    NaN         anything else          swallowed: a note, wrong when `nonfinite: strict`; so is
+                                       what the NaN's absence moves in the same line, where the
+                                       reference depends on it (a topk's or a sort's neighbours)
 
 "Inf" is what the reference becomes in the output dtype: a value past its largest finite one. Near
 that edge both answers are right; there the elements go on to the tolerance. float8 saturates or
@@ -21,7 +23,7 @@ matter at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +143,35 @@ def forgive(found: Apart, dependent: Mask | None) -> Apart:
         finite=found.finite, wrong=found.wrong & ~forgiven, appeared=found.appeared,
         forgiven=forgiven, swallowed=found.swallowed, values=found.values,
     )  # fmt: skip
+
+
+def ignores_nan(out: F64, ref: F64, wrong: Mask, depends: Callable[[], Mask | None]) -> Mask:
+    """Return the wrong elements that a kernel gives which takes no notice of NaN.
+
+    depends  asks where the reference depends on the special values
+
+    These are the swallowed NaN and, in a line (along any axis) that holds one, what moved up
+    into its neighbours: of [NaN, 5, 3] the two largest are NaN and 5, or without the NaN 5 and 3.
+    """
+    swallowed = np.isnan(ref) & ~np.isnan(out)
+    moved = wrong & ~swallowed & ~np.isnan(out) & _in_line(swallowed)
+    if moved.any():
+        tied = depends()
+        moved &= False if tied is None else tied
+    return np.asarray((wrong & swallowed) | moved)
+
+
+def _in_line(mask: Mask) -> Mask:
+    """Where an element shares a line along some axis with an element of the mask."""
+    near = mask.copy()
+    for axis in range(mask.ndim):
+        near |= mask.any(axis=axis, keepdims=True)
+    return near
+
+
+def swallows(name: str) -> str:
+    """Return the note on an output that swallows NaN."""
+    return f"`{name}` swallows NaN: finite where the reference is NaN"
 
 
 def has_live_specials(inputs: Mapping[str, Any], dead: Mapping[str, Any]) -> bool:

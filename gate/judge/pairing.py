@@ -52,7 +52,10 @@ class Picked:
     """What the output picks; NaN where it picks nothing."""
     expected: F64
     """What the reference picks; NaN where it picks nothing."""
-    repeated: int
+    swallowed: Mask
+    """In rows where the reference picks NaN: elements that pick something. What a kernel picks
+    there that takes no notice of NaN differs all along the row."""
+    repeated: Mask
     """Elements whose index occurred before in the row."""
     outside: int
     """Elements outside the range."""
@@ -81,9 +84,12 @@ def picks(
     sentinel = (mine < 0) | (theirs < 0)
     repeated = _repeated(mine) & ~sentinel
     wrong = np.where(sentinel, mine != theirs, differs(picked, wanted)) | outside | repeated
+    nan = (theirs >= 0) & (theirs < values.shape[-1]) & np.isnan(wanted)
+    swallowed = nan.any(axis=-1, keepdims=True) & ~sentinel & ~outside
     return Picked(
         wrong=rows.join(wrong), values=rows.join(picked), expected=rows.join(wanted),
-        repeated=int(repeated.sum()), outside=int(outside.sum()),
+        swallowed=rows.join(swallowed), repeated=rows.join(repeated),
+        outside=int(outside.sum()),
     )  # fmt: skip
 
 

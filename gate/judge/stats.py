@@ -119,3 +119,15 @@ def _worst(error: F64, allowed: F64, compared: Mask, wrong: Mask, bad: int) -> t
 def _furthest(beyond: F64, among: npt.NDArray[np.intp] | None) -> int:
     """Return the place of the first largest element, of all or of those at some places."""
     return int(beyond.argmax() if among is None else among[beyond[among].argmax()])
+
+
+def largest_share(beyond: F64, allowed: F64) -> float:
+    """Return the largest share of its allowance that an element took, of those that took some."""
+    most = beyond.max(initial=0.0)
+    if not most > 0:
+        return 0.0
+    with np.errstate(divide="ignore", over="ignore"):
+        if not any(allowed.strides):  # a division keeps the order: the largest is the largest
+            return float(most / allowed[0])
+        over = beyond > 0
+        return float((beyond[over] / allowed[over]).max())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,59 @@ def test_topk_is_judged_by_value_in_a_whole_case() -> None:
     assert "occur twice" in judged.failures[0].message
     judged = w.judge(values, np.asarray([[2, 1], [3, 0]]))
     assert "picks 5 where the reference picks 7" in judged.failures[0].message
+
+
+TOPK = op(
+    dims=(dim("B"), dim("H"), dim("K")), args=(tensor("x", "B H"),),
+    returns=(ret("v", "B K"), ret("i", "B K", "int64", compare=picking("x"))),
+)  # fmt: skip
+TWO_OF_FOUR = "op[B=2 H=4 K=2; T=float32; x=contiguous/nan; seed=000001]"
+
+
+def topk_of_torch(x: Any) -> Any:
+    """Two largest; NaN is larger than all."""
+    index = np.argsort(np.where(np.isnan(x), -np.inf, -x), axis=-1, kind="stable")[:, :2]
+    return np.take_along_axis(x, index, -1), index
+
+
+@pytest.mark.parametrize("exactly", [False, True])
+def test_a_topk_that_takes_no_notice_of_nan_is_told_and_judged_only_when_strict(
+    exactly: bool,
+) -> None:
+    nan = float("nan")
+    v = replace(TOPK.returns[0], compare=EXACT if exactly else None)
+    schema = replace(TOPK, returns=(v, TOPK.returns[1]))
+    rows = {"x": [[nan, 5, 3, 1], [5, 6, 7, 4]]}
+    out = np.asarray([[5, 3], [7, 6]], np.float32), np.asarray([[1, 2], [2, 1]])
+    judged = world(schema, TWO_OF_FOUR, topk_of_torch, rows).judge(*out)
+    assert judged.status is CaseStatus.PASS
+    assert judged.notes == (
+        "`v` swallows NaN: finite where the reference is NaN",
+        "`i` swallows NaN: the reference picks NaN",
+    )
+    strict = world(replace(schema, nonfinite="strict"), TWO_OF_FOUR, topk_of_torch, rows)
+    assert {f.key for f in strict.judge(*out).failures} == {"v", "i"}
+
+
+def test_what_is_wrong_beside_a_swallowed_nan_stays_wrong() -> None:
+    nan = float("nan")
+    w = world(TOPK, TWO_OF_FOUR, topk_of_torch, {"x": [[nan, 5, 3, 1], [5, 6, 7, 4]]})
+    v = np.asarray([[5, 3], [7, 6]], np.float32)
+    other_row = w.judge(v, np.asarray([[1, 2], [2, 0]]))
+    assert "at [1, 1] it picks 5 where the reference picks 6" in other_row.failures[0].message
+    past_the_end = w.judge(v, np.asarray([[1, 4], [2, 1]]))
+    assert "lie past the end" in past_the_end.failures[0].message
+    assert w.judge(v + np.float32([[0], [1]]), w.truth[1]).failures[0].key == "v"
+
+
+def test_an_argmax_that_takes_no_notice_of_nan_picks_a_value_like_any_other() -> None:
+    index = (ret("i", "B", "int64", compare=picking("x")),)
+    w = world(
+        op(args=UNARY.args, returns=index), CASE, lambda x: np.argmax(x, axis=-1),
+        {"x": [[1, float("nan"), 3, 2], [1, 4, 2, 3]]},
+    )  # fmt: skip
+    assert w.judge(np.asarray([2, 1])).status is CaseStatus.PASS
+    assert w.judge(np.asarray([2, 0])).status is CaseStatus.FAIL
 
 
 # --- mean, order --------------------------------------------------------------------------------
