@@ -11,6 +11,8 @@ from gate.engine.variant import GUARDS, Variant
 from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
 from gate.judge.pairs import judge_pair
 from gate.judge.repeated import KEY
+from gate.judge.unwritten import WORDS
+from gate.judge.wording import value_words
 from gate.run.protocol import Observation, Outcome
 
 _VALUE_KINDS = frozenset(
@@ -52,6 +54,7 @@ def with_memory(
         found = _unwritten(bench, bound, seen, variant, "")
         status = CaseStatus.FAIL if found else judgement.status
         return replace(judgement, status=status, failures=found)
+    judgement = _never_stored(bench, variant, judgement)
     first = judgement.failures[0]
     if first.kind is FailureKind.HUNG and variant.reuse:
         return replace(judgement, failures=(_stuck(bench, variant, first),))
@@ -68,6 +71,28 @@ def with_memory(
     told = tuple(replace(f, comparison=first.comparison) for f in found)
     rest = [f for f in judgement.failures if f.key not in {t.key for t in told}]
     return replace(judgement, failures=(*told, *rest))
+
+
+def _never_stored(bench: Bench, variant: Variant, judgement: CaseJudgement) -> CaseJudgement:
+    """Rename the failures whose wrong elements hold the fill of fresh memory under both patterns.
+
+    A kernel may compute a value that happens to be one fill; it does not compute the other one
+    too when nothing but the fill changed.
+    """
+    if all(failure.fill is None for failure in judgement.failures):
+        return judgement
+    other = replace(variant.once, poison=1 - variant.poison)
+    fills = {f.key: f.fill for f in bench.judge(bench.run(other), other).failures}
+
+    def renamed(failure: Failure) -> Failure:
+        if failure.comparison is None or {failure.fill, fills.get(failure.key)} != {0, 1}:
+            return failure
+        comparison = replace(failure.comparison, hints=())
+        words = value_words(failure.key, comparison, WORDS)
+        kind = FailureKind.UNWRITTEN
+        return replace(failure, kind=kind, message=words, comparison=comparison)
+
+    return replace(judgement, failures=tuple(renamed(f) for f in judgement.failures))
 
 
 def _stuck(bench: Bench, variant: Variant, first: Failure) -> Failure:

@@ -195,6 +195,9 @@ class Failure:
     """1-based line in the kernel's file, 0 when unknown."""
     comparison: Comparison | None = None
     """For wrong values."""
+    fill: int | None = None
+    """Poison pattern with which fresh memory is filled as every wrong element is. By itself no
+    proof: a kernel may compute that value."""
 
     @property
     def fingerprint(self) -> str:

@@ -22,11 +22,11 @@ from gate.judge.form import (
     has_gradient,
     missing,
 )
-from gate.judge.imprecise import Named, name_error
+from gate.judge.imprecise import name_error
 from gate.judge.model import Comparison, Failure, FailureKind, Margin
 from gate.judge.oracle import judged
 from gate.judge.pattern import find_pattern
-from gate.judge.unwritten import never_stored
+from gate.judge.unwritten import held_fill
 from gate.judge.wording import value_words
 from gate.run.protocol import Observation, OutputFact
 from gate.schema.gradients import own_returns
@@ -245,10 +245,6 @@ def _failure(compared: Compared, subject: Subject, ctx: Context) -> Failure:
     """Name the error, say where it is, and put it into one sentence."""
     wrong = compared.wrong
     named = name_error(compared, subject, ctx)
-    detail = compared.detail
-    if never_stored(subject.out, subject.ref, wrong, subject.dtype, ctx.device):
-        named = Named(kind=FailureKind.UNWRITTEN)
-        detail = "they still hold what fresh memory held"
     pattern = find_pattern(
         to_float64(subject.out), to_float64(subject.ref), wrong, subject.dtype, tiles=ctx.tiles,
         inputs=ctx.inputs,
@@ -259,5 +255,6 @@ def _failure(compared: Compared, subject: Subject, ctx: Context) -> Failure:
     )
     return Failure(
         kind=named.kind, key=subject.name, kernel="", comparison=comparison,
-        message=value_words(subject.name, comparison, detail, named.hints),
+        message=value_words(subject.name, comparison, compared.detail, named.hints),
+        fill=held_fill(subject.out, subject.ref, wrong, subject.dtype),
     )  # fmt: skip

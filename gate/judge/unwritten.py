@@ -1,9 +1,9 @@
-"""Elements that nobody stored: they still hold what fresh memory was filled with.
+"""Elements that may have been stored by nobody: they hold what fresh memory is filled with.
 
 Fresh memory holds NaN, or -2**14 in a second pattern; integers their maximum, or the number below.
-NaN alone proves nothing on a CPU, where arithmetic hands a NaN on bit by bit; a GPU's arithmetic
-gives a NaN of its own. What one run cannot tell, two runs under both patterns can
-(`gate.judge.pairs`).
+One run proves nothing, as a kernel may compute that very value. An element that holds the fill of
+each pattern in a run under that pattern was not stored (`gate.engine.blame`); neither was one that
+differs between the two runs where nothing else may differ (`gate.judge.pairs`).
 """
 
 from __future__ import annotations
@@ -13,32 +13,37 @@ import numpy as np
 from gate.dtypes import DTYPES, Array, DType, Kind, to_float64
 from gate.judge.evidence import Mask
 
+WORDS = "they still hold what fresh memory held"
+"""What is said of such elements."""
 
-def never_stored(out: Array, ref: Array, wrong: Mask, dtype: str, device: str) -> bool:
-    """Whether all wrong elements hold one fill of fresh memory, and the reference holds another
-    value there.
+
+def held_fill(out: Array, ref: Array, wrong: Mask, dtype: str) -> int | None:
+    """Return the poison pattern (0 or 1) whose fill all wrong elements hold where the reference
+    holds another value, or None.
 
     out, ref, wrong  arrays of the output's shape
-    device           `cuda` or `interpreter`
     """
     if not wrong.any() or dtype == "bool":
-        return False
+        return None
     held = out[wrong]
-    if not any(_same_bits(held, fill) for fill in _fills(DTYPES[dtype], device)):
-        return False
-    return bool((to_float64(ref[wrong]) != to_float64(held)).all())
+    found = [i for i, fill in enumerate(_fills(DTYPES[dtype])) if _same_bits(held, fill)]
+    if not found or not (to_float64(ref[wrong]) != to_float64(held)).all():
+        return None
+    return found[0]
 
 
-def _fills(kind: DType, device: str) -> list[Array]:
+def _fills(kind: DType) -> list[Array]:
+    """Return what fresh memory holds under each pattern."""
     if kind.kind is Kind.BOOL:
         return []
-    if not kind.is_float:
+    values: tuple[float, float]
+    if kind.is_float:
+        second = min(kind.largest, 2.0**14)
+        values = (np.nan, -second if kind.has_zero else second)
+    else:
         high = kind.integer_range[1]
-        return [np.asarray(value).astype(kind.storage) for value in (high, high - 1)]
-    fills = [np.asarray(-min(kind.largest, 2.0**14)).astype(kind.storage)]
-    if device == "cuda":
-        fills.append(np.asarray(np.nan).astype(kind.storage))
-    return fills
+        values = (high, high - 1)
+    return [np.asarray(value).astype(kind.storage) for value in values]
 
 
 def _same_bits(held: Array, fill: Array) -> bool:

@@ -69,3 +69,25 @@ def test_without_a_reference_unwritten_elements_are_found_too(tmp_path: Path, cr
     kernel = DOUBLE.replace("VALUE", "2 * x").replace("MOST", "n // 16 * 16")
     report = ops.run(ops.task(tmp_path, kernel.replace("PARTIAL", "y"), loose), crew, cases=16)
     assert FailureKind.UNWRITTEN in {found.kind for found in report.findings}, report.notes
+
+
+def test_a_wrong_value_that_is_a_fill_of_fresh_memory_was_computed(
+    tmp_path: Path, crew: Crew
+) -> None:
+    """Every case is wrong by one: 126, which fresh int8 memory holds in half of the cases."""
+    schema = SCHEMA.replace("float32", "int8").replace("-4..4", "63..63")
+    schema = schema.replace("2 * x", "2 * x + 1")
+    kernel = DOUBLE.replace("VALUE", "2 * x").replace("MOST", "n").replace("PARTIAL", "y")
+    report = ops.run(ops.task(tmp_path, kernel, schema), crew, cases=10)
+    assert {found.kind for found in report.findings} == {FailureKind.WRONG_VALUE}
+
+
+@pytest.mark.parametrize("loose", ["nondeterministic: true\n", ""])
+def test_unwritten_elements_are_found_where_outputs_may_differ_or_be_dead(
+    tmp_path: Path, crew: Crew, loose: str
+) -> None:
+    live = "" if loose else ", live: {M: M}"
+    schema = SCHEMA.replace("float32}\n", "float32" + live + "}\n") + loose
+    kernel = DOUBLE.replace("VALUE", "2 * x").replace("MOST", "n // 16 * 16")
+    report = ops.run(ops.task(tmp_path, kernel.replace("PARTIAL", "y"), schema), crew, cases=10)
+    assert {found.kind for found in report.findings} == {FailureKind.UNWRITTEN}, report.findings
