@@ -17,10 +17,11 @@ from gate.engine.variant import Variant
 from gate.errors import CaseTextError, SchemaError, WorkerError
 from gate.judge.benchmarks import ORACLES, BenchmarkOracle, Draw
 from gate.judge.model import BenchmarkVerdict
-from gate.judge.oracle import ReferenceFault
+from gate.judge.oracle import ReferenceFault, judged
 from gate.judge.outputs import given_values
-from gate.run.protocol import Mode, Observation, Outcome
+from gate.run.protocol import Mode, Observation, Outcome, OutputFact
 from gate.schema.gradients import without_gradients
+from gate.schema.model import OpSchema, TensorArg
 
 PLAIN = Variant(guard="zero", poison=0, order="forward", calls=1)
 """Benchmarks know no guards, orders or repetitions."""
@@ -69,18 +70,40 @@ def _draw(task: OpTask, case: Case, lane: Lane, settings: RunSettings) -> Draw:
     if seen.outcome is not Outcome.RETURNED:
         reason = f"{seen.error.type}: {seen.error.message}" if seen.error else seen.outcome.value
         return Draw(case=case, outputs=(), expected=(), error=reason)
-    outputs = tuple(fact.data for fact in seen.outputs if not fact.is_none)
-    return Draw(case=case, outputs=outputs, expected=_expected(prepared, seen), error="")
+    outputs, expected = _paired(prepared, seen)
+    return Draw(case=case, outputs=outputs, expected=expected, error="")
 
 
-def _expected(prepared: Prepared, seen: Observation) -> tuple[Array | None, ...]:
-    """The answer that a benchmark compares with: torch in the inputs' own dtypes, told the
-    kernel's own value of every return that the reference is given."""
-    given = given_values(prepared.bound.schema, seen)
+def _paired(
+    prepared: Prepared, seen: Observation
+) -> tuple[tuple[Array | None, ...], tuple[Array | None, ...]]:
+    """Return what the kernel gave and the answer that a benchmark compares it with, in one order.
+
+    The answer is torch's in the inputs' own dtypes, told the kernel's own value of every return
+    that the reference is given. A return that is an arg is compared as that arg.
+    """
+    schema = prepared.bound.schema
+    given = given_values(schema, seen)
     values = prepared.oracle.values(Mode.NATIVE, given=given or None)
-    facts = [fact for fact in seen.outputs if not fact.is_none]
-    flat = [value for value in values if value is not None]
-    return tuple(_as_dtype(v, f.dtype) for v, f in zip(flat, facts, strict=False))
+    own = {ret.name for ret in schema.returns if ret.is_arg}
+    facts = {fact.name: fact for fact in seen.outputs if fact.name not in own}
+    golden: dict[str, object] = {}
+    for item, value in zip(judged(schema), values, strict=False):
+        parts = enumerate(value) if isinstance(value, (list, tuple)) else ()
+        golden |= {f"{item.name}[{part}]": held for part, held in parts} or {item.name: value}
+    names = dict.fromkeys((*golden, *facts))
+    outputs = {name: _at_home(facts.get(name), schema, seen.device) for name in names}
+    dtypes = {name: facts[name].dtype if name in facts else "" for name in names}
+    return tuple(outputs.values()), tuple(_as_dtype(golden.get(n), dtypes[n]) for n in names)
+
+
+def _at_home(fact: OutputFact | None, schema: OpSchema, device: str) -> Array | None:
+    """Return an output's values where it lies beside the golden output; None elsewhere."""
+    if fact is None:
+        return None
+    on_cpu = {arg.name for arg in schema.args if isinstance(arg, TensorArg) and arg.on_cpu}
+    home = "cuda" if device == "cuda" and fact.name not in on_cpu else "cpu"
+    return fact.data if fact.device in ("", home) else None
 
 
 def _as_dtype(value: object, dtype: str) -> Array | None:

@@ -40,9 +40,10 @@ class Draw:
     case: Case
     """The case."""
     outputs: Outputs
-    """What the kernel returned."""
+    """What the kernel returned; None for None, and for what has no values to compare (a `meta`
+    tensor, one on another device than the inputs, no tensor at all)."""
     expected: Outputs
-    """The golden output, in the outputs' dtypes."""
+    """The golden output, in the outputs' dtypes; None where it has no tensor."""
     error: str = ""
     """Why the call did not return; empty when it did."""
 
@@ -76,15 +77,7 @@ class BenchmarkOracle:
         )
 
     def _passes(self, draw: Draw) -> bool:
-        return (
-            not draw.error
-            and same_form(draw)
-            and all(
-                self.check(out, wanted)
-                for out, wanted in zip(draw.outputs, draw.expected, strict=True)
-                if out is not None and wanted is not None
-            )
-        )
+        return not draw.error and same_form(draw) and all(self.check(*two) for two in _both(draw))
 
     def _why(self, failed: list[Draw]) -> str:
         if not failed:
@@ -92,6 +85,8 @@ class BenchmarkOracle:
         first = failed[0]
         if first.error:
             return f": {first.error.splitlines()[0]}"
+        if _lacks(first):
+            return ": None, or a tensor without values on the inputs' device, for a tensor"
         if not same_form(first):
             return ": another number of outputs, shape or dtype"
         if self.name == "TritonBench":
@@ -100,13 +95,29 @@ class BenchmarkOracle:
 
 
 def same_form(draw: Draw) -> bool:
-    """Whether outputs and golden outputs agree in number, shape and dtype."""
-    if len(draw.outputs) != len(draw.expected):
-        return False
-    return all(
-        out is None or wanted is None or (out.shape == wanted.shape and out.dtype == wanted.dtype)
-        for out, wanted in zip(draw.outputs, draw.expected, strict=True)
+    """Whether outputs and golden outputs agree in number, shape and dtype, and which are None.
+
+    allclose raises for anything but two tensors of one device, so that nothing passes there.
+    """
+    return (
+        len(draw.outputs) == len(draw.expected)
+        and all(
+            (a is None) == (b is None) for a, b in zip(draw.outputs, draw.expected, strict=True)
+        )
+        and all(out.shape == ref.shape and out.dtype == ref.dtype for out, ref in _both(draw))
     )
+
+
+def _lacks(draw: Draw) -> bool:
+    """Whether some output is no tensor with values where the golden one is."""
+    pairs = zip(draw.outputs, draw.expected, strict=False)
+    return any(out is None and wanted is not None for out, wanted in pairs)
+
+
+def _both(draw: Draw) -> list[tuple[Array, Array]]:
+    """Return the outputs that are tensors on both sides."""
+    pairs = zip(draw.outputs, draw.expected, strict=True)
+    return [(out, ref) for out, ref in pairs if out is not None and ref is not None]
 
 
 def allclose(out: Array, wanted: Array, *, atol: float, rtol: float) -> bool:
@@ -146,8 +157,8 @@ def _tritonbench(out: Array, wanted: Array) -> bool:
 
 def _largest_gap(draw: Draw) -> float:
     most = 0.0
-    for out, wanted in zip(draw.outputs, draw.expected, strict=True):
-        if out is not None and wanted is not None and out.size:
+    for out, wanted in _both(draw):
+        if out.size:
             with np.errstate(invalid="ignore"):
                 gap = np.abs(to_float64(out) - to_float64(wanted))
             most = max(most, float(np.where(np.isnan(gap), np.inf, gap).max()))

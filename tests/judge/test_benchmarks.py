@@ -67,6 +67,17 @@ def test_an_exception_another_shape_and_another_dtype_fail() -> None:
     assert GEAK.verdict(()).passed is False
 
 
+def test_none_for_a_tensor_passes_no_check_and_none_for_none_passes_all() -> None:
+    for oracle in ORACLES:
+        found = verdict(oracle, None)
+        assert found.passed is False
+        assert "None, or a tensor without values" in found.detail
+        optional = Draw(case=Case(op="op"), outputs=(RIGHT, None), expected=(RIGHT, None))
+        assert oracle.verdict((optional,)).passed
+        swapped = Draw(case=Case(op="op"), outputs=(RIGHT, None), expected=(None, RIGHT))
+        assert not oracle.verdict((swapped,)).passed
+
+
 def test_nan_is_never_close_and_equal_infinities_are() -> None:
     nan, inf = np.asarray([np.nan, 1.0]), np.asarray([np.inf, 1.0])
     assert not allclose(nan, nan, atol=1e-3, rtol=1e-3)
