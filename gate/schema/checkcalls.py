@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gate.dtypes import DTYPES
 from gate.errors import did_you_mean
 from gate.schema import nodes as n
@@ -10,6 +12,7 @@ from gate.schema.context import Context, Part, parts_of, walk
 from gate.schema.expr import Call, Expr
 from gate.schema.gradients import may_be_float, through
 from gate.schema.model import CompareKind, Io, OpSchema, Return, TensorArg
+from gate.schema.nodes import Node
 
 Path = tuple[Part, ...]
 JUDGED = (Io.INOUT, Io.OUT)
@@ -160,6 +163,43 @@ def _properties(ctx: Context) -> None:
             if isinstance(node, n.HostCall) and node.function.path == "op":
                 replaced = [name for name, _ in node.kwargs]
                 ctx.among(replaced, ctx.args, ("properties", i), "an arg that op can replace")
+        stated = [id(node) for node in _stated(expr.node)]
+        for node in walk(expr.node):
+            if _compares(node) and id(node) not in stated:
+                assert isinstance(node, n.HostCall)
+                ctx.bad(("properties", i), _NOT_STATED.format(node.function.path))
+
+
+_NOT_STATED = (
+    "`{0}(a, b)` must hold wherever it stands, so it cannot be negated, be compared, be a "
+    "condition or come before `or`: put conditions first (`N == 1 or {0}(a, b)`), and write what "
+    "must differ without it (`(a != b).any()`)"
+)
+
+
+def _compares(node: Node) -> bool:
+    return isinstance(node, n.HostCall) and node.function.path in ("close", "equal")
+
+
+def _stated(node: Node) -> Iterator[Node]:
+    """Yield each `close` and `equal` whose holding is what the property says.
+
+    These may be compared on their own, with a tolerance; what any other would be asked for is
+    its truth value.
+    """
+    match node:
+        case n.HostCall() if _compares(node):
+            yield node
+        case n.Logic(op="or"):
+            yield from _stated(node.operands[-1])
+        case n.Logic():
+            yield from (found for operand in node.operands for found in _stated(operand))
+        case n.Choice():
+            yield from (*_stated(node.then), *_stated(node.other))
+        case n.Binary(op="&"):
+            yield from (*_stated(node.left), *_stated(node.right))
+        case n.Sequence():
+            yield from (found for item in node.items for found in _stated(item))
 
 
 def _grad(ctx: Context) -> None:

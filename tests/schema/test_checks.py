@@ -83,3 +83,13 @@ def test_two_extents_that_are_meant_are_written_the_larger_first() -> None:
 
 def test_every_sample_keeps_every_rule() -> None:
     assert len(data_schemas()) == 24
+
+
+@pytest.mark.parametrize(
+    "stated",
+    ["equal(y, y) and close(y, y)", "N > 1 or close(y, y)", "[equal(y, y), close(y, y)]",
+     "close(y, y) if N > 1 else equal(y, y)", "N == 1 or (op(x=2 * x) != y).any()"],
+)  # fmt: skip
+def test_a_property_may_state_a_comparison_wherever_it_must_hold(stated: str) -> None:
+    schema = load(BASE.rstrip("\n") + f'\nproperties: ["{stated}"]\n')
+    assert schema.properties[0].text == stated
