@@ -99,6 +99,7 @@ def _integer_flags(
     if value.ndim == 1 and flat.size > 1:
         yield f"{name} has equal neighbours", bool((flat[1:] == flat[:-1]).any())
     sizes = sorted((e, n) for n, e in dims.items() if isinstance(e, int) and e > 1)
+    flat = flat if flat.dtype.itemsize == 8 else flat.astype(np.int64)  # which every size fits in
     for _, dim in sizes[:DIVISORS]:
         yield f"some {name} % {dim} != 0", bool((flat % dims[dim] != 0).any())
 

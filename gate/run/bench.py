@@ -28,6 +28,7 @@ from gate.run.launches import kernels_of
 from gate.run.outcomes import collect_outputs, with_gradients
 from gate.run.protocol import (
     ErrorFact,
+    Fault,
     LoadReply,
     LoadRequest,
     Observation,
@@ -260,7 +261,13 @@ class Bench:
                 outcome=outcome, error=error, outputs=outputs, seconds=inside, regions=regions
             )
         ended = time.perf_counter()
-        faults = self.device.end()
+        faults: tuple[Fault, ...] = ()
+        try:
+            faults = self.device.end()
+        except Exception as problem:  # noqa: BLE001 - what was not seen is named, not passed over
+            if error is None:
+                outcome, error = self.device.failure(problem, self.root)
+                outputs = ()
         inside += time.perf_counter() - ended
         return Seen(
             outcome=outcome, error=error, outputs=outputs, slabs=tuple(slabs), faults=faults,

@@ -48,7 +48,8 @@ class Device(Protocol):
         """Wait until every launch has ended; raises what the device reports."""
 
     def end(self) -> tuple[Fault, ...]:
-        """Return what the device saw during the call."""
+        """Return what the device saw during the call; raises what `failure` names when it cannot
+        tell."""
 
     @property
     def offers(self) -> Offers:
@@ -175,12 +176,10 @@ class Interpreter:
         self.receipts = Receipts("")
         options = FaithfulOptions(targets=targets, complete=True) if targets else FaithfulOptions()
         self._state = install(options)
-        self._told = 0
         watch_interpreter(self._state, self.receipts)
 
     def notes(self) -> list[str]:
         """Return what the interpreter says of itself."""
-        self._told = len(self._state.notes)
         return list(self._state.notes)
 
     def serve(self, root: str) -> None:
@@ -232,9 +231,7 @@ class Interpreter:
 
     def remarks(self) -> tuple[str, ...]:
         """Return what could not be compiled here, and why."""
-        notes = self._state.notes
-        fresh, self._told = notes[self._told :], len(notes)
-        return fresh
+        return self._state.remarks()
 
     def failure(self, problem: BaseException, root: str) -> tuple[Outcome, ErrorFact]:
         """Tell what cannot be emulated from what the kernel does wrong."""

@@ -54,3 +54,40 @@ def test_the_likeliest_to_fail_go_through_the_whole_compiler():
     assert whole == [True, False, True, True, False]
     assert depth.whole(described("*fp32", 64, flag=True))
     assert Depth(complete=True).whole(described("*fp32", 64))
+
+
+KILLER = """
+
+def _end_the_compiler():
+    import os
+    if "TRITON_INTERPRET" not in os.environ:
+        return  # the compile process imports this file, too
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as line, open(f"/proc/{pid}/comm") as name:
+                if b"check.main" in line.read() or name.read().startswith("gate-compiler"):
+                    os.kill(int(pid), 9)
+        except OSError:
+            continue
+"""
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize("always", [False, True], ids=["once", "with every call"])
+def test_who_ends_the_compile_process_gains_nothing(tmp_path: Path, always: bool):
+    once = "" if always else "\n_end_the_compiler()\n"
+    looping = LOOPING + KILLER + once
+    if always:
+        looping = looping.replace(
+            "    y = torch.empty_like(x)\n",
+            "    y = torch.empty_like(x)\n    _end_the_compiler()\n",
+        )
+        assert looping.count("_end_the_compiler()") == 2
+    repo = tmp_path / "repo"
+    base = repos.make_repo(repo)
+    head = repos.commit(repo, {"ops/softmax.py": looping})
+    run = run_gate(repo, base, head, tmp_path / "r")
+    (kernel,) = run.result.kernels
+    assert kernel.verdict in (Verdict.ILLUSION, Verdict.UNDECIDED)
+    assert always or kernel.verdict is Verdict.ILLUSION
+    assert run.code != 0

@@ -6,6 +6,7 @@ imports the kernel's module once more, with compilation on.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -21,10 +22,13 @@ from gate.run.faithful.compilefork import ForkedCompiler
 from gate.run.faithful.depth import Depth
 from gate.run.faithful.place import kernel_id
 from gate.run.faithful.specialise import specialisation
+from gate.run.faithful.unsupported import Unsupported
 from gate.run.protocol import Fault
 
 _RESOURCES = frozenset({"OutOfResources", "PTXASError", "CompileTimeAssertionFailure"})
 """What a tuner takes as the end of one config, not of the kernel."""
+
+_ENDED = "the compile process ended twice: whether this launch compiles is not known"
 
 _CODE = (
     "import sys; sys.path.insert(0, {0!r});"
@@ -49,7 +53,10 @@ class Compiling:
         self._numbers: dict[str, int] = {}
         self._whole: dict[int, dict[str, Any]] = {}
         self._pending: list[tuple[int, str, bool]] = []
-        self._dead = False
+        self._unanswered: dict[int, dict[str, Any]] = {}
+        self._ended: set[int] = set()
+        self._restarted = False
+        self._dead = ""
 
     def submit(
         self, kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any], tuned: bool
@@ -59,12 +66,15 @@ class Compiling:
         if described is None:
             name = kernel_id(kernel.fn, self.root)
             self.notes.append(f"not compiled: an argument or constant of {name} has no text form")
+        if self._dead:
+            self.notes.append(self._dead)
         if described is None or self._dead:
             return None
         key = json.dumps(described, sort_keys=True)
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self._numbers) + 1
+        known = self._numbers.get(key)
+        number = self._numbers[key] = known or len(self._numbers) + 1
+        self._pending.append((number, kernel_id(kernel.fn, self.root), tuned))
+        if known is None:
             whole = self.depth.whole(described)
             if whole:
                 self._whole[number] = described
@@ -72,7 +82,6 @@ class Compiling:
                 "id": number, "path": _path(), "targets": self.targets, "whole": whole,
                 **described,
             })  # fmt: skip
-        self._pending.append((number, kernel_id(kernel.fn, self.root), tuned))
         return number
 
     @staticmethod
@@ -85,9 +94,15 @@ class Compiling:
         return json.dumps({**described, "path": _path()}, sort_keys=True)
 
     def collect(self) -> list[Fault]:
-        """Wait for what was asked since the last time and return it as faults."""
+        """Wait for what was asked since the last time and return it as faults.
+
+        Raises
+            Unsupported  the compile process ended, and the one after it, too
+        """
         faults = {}
         for number, kernel, tuned in self._pending:
+            if number in self._ended:
+                raise Unsupported(_ENDED)
             for error in self._answer(number).get("errors", ()):
                 if tuned and error["kind"] in _RESOURCES:
                     continue
@@ -121,6 +136,7 @@ class Compiling:
     def forget(self) -> None:
         """Drop questions whose answers nobody waits for."""
         self._pending.clear()
+        self._restarted = False
 
     @property
     def processes(self) -> tuple[int, ...]:
@@ -135,18 +151,41 @@ class Compiling:
             self._process = None
 
     def _ask(self, request: dict[str, Any]) -> None:
+        self._unanswered[request["id"]] = request
+        if not self._said(request):
+            self._restart()
+
+    def _said(self, request: dict[str, Any]) -> bool:
+        """Send a question; return whether anybody was there."""
         try:
             process = self._process or self._start()
             assert process.stdin is not None
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
-        except OSError as error:
-            self._lost(f"its process could not be reached: {error}")
+        except OSError:
+            return False
+        return True
+
+    def _restart(self) -> None:
+        """Ask another process what the one that ended did not answer; once a call.
+
+        Raises
+            Unsupported  it is the second that ended
+        """
+        again, self._restarted = self._restarted, True
+        self.close()
+        if again or not all(map(self._said, list(self._unanswered.values()))):
+            self._ended.update(self._unanswered)
+            self._unanswered.clear()
+            self.close()
+            raise Unsupported(_ENDED)
 
     def _start(self) -> subprocess.Popen[str] | ForkedCompiler:
         process = compilefork.take() or self._program()
         self._process = process
-        threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+        self._replies = queue.Queue()
+        heard = (process, self._replies)
+        threading.Thread(target=self._listen, args=heard, daemon=True).start()
         return process
 
     @staticmethod
@@ -158,14 +197,15 @@ class Compiling:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def _listen(self, process: subprocess.Popen[str] | ForkedCompiler) -> None:
+    @staticmethod
+    def _listen(
+        process: subprocess.Popen[str] | ForkedCompiler, replies: queue.Queue[dict[str, Any] | None]
+    ) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            try:
-                self._replies.put(json.loads(line))
-            except ValueError:
-                break
-        self._replies.put(None)
+        with contextlib.suppress(ValueError, OSError):
+            for line in process.stdout:
+                replies.put(json.loads(line))
+        replies.put(None)
 
     def _answer(self, number: int) -> dict[str, Any]:
         """Return the reply to a question; an empty one when none came in time."""
@@ -176,8 +216,9 @@ class Compiling:
                 self._lost(f"the compiler took more than {self.seconds:g} s")
                 break
             if reply is None:
-                self._lost("the compile process ended")
-                break
+                self._restart()
+                continue
+            self._unanswered.pop(int(reply["id"]), None)
             self._answers[int(reply["id"])] = reply
             described = self._whole.pop(int(reply["id"]), None)
             if described is not None:
@@ -187,8 +228,8 @@ class Compiling:
         return self._answers.get(number, {})
 
     def _lost(self, why: str) -> None:
-        self._dead = True
-        self.notes.append(f"the compile check stopped: {why}")
+        self._dead = f"the compile check stopped: {why}"
+        self.notes.append(self._dead)
         self.close()
 
 

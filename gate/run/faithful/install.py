@@ -68,8 +68,8 @@ class FaithfulState:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know: an unknown Triton, a compiler that stopped."""
-        return (*self._notes, *dict.fromkeys(self._compiling.notes))
+        """What the user should know of this Triton."""
+        return self._notes
 
     def _launched(
         self, kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]
@@ -129,9 +129,26 @@ class FaithfulState:
         self._compiling.forget()
 
     def end(self) -> tuple[Fault, ...]:
-        """Return the faults of the call: those of its memory, then those of the compiler."""
+        """Return the faults of the call: those of its memory, then those of the compiler.
+
+        Raises
+            Unsupported  the compiler could not be asked, and there are no others
+        """
         seen = tuple(self._launcher.builder.watch.faults.found.values())
-        return (*seen, *self._compiling.collect()) if self._compile else seen
+        if not self._compile:
+            return seen
+        try:
+            return (*seen, *self._compiling.collect())
+        except Unsupported:
+            if seen:
+                return seen
+            raise
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what the compiler's side had to say since the last time, each thing once."""
+        said = tuple(dict.fromkeys(self._compiling.notes))
+        self._compiling.notes.clear()
+        return said
 
     @property
     def processes(self) -> tuple[int, ...]:
