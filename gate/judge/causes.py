@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 
 from gate.judge.clues import Cause, Clues, factor, fill_word
+from gate.judge.facts import OBJECT
 from gate.judge.model import FailureKind
 from gate.judge.repeated import keeps_state
 from gate.judge.valuecauses import by_value, option, special_values, tiny, traits
@@ -80,6 +81,14 @@ def _by_kind(clues: Clues) -> Cause | None:
             return Cause(
                 text="programs write one element, or read what another one writes, without atomics",
                 mends=("give each element one program, or add with `tl.atomic_add` to zeros",),
+            )
+        case FailureKind.MUTATED if clues.failure.key.startswith(OBJECT):
+            return Cause(
+                text="the launcher resizes, transposes or rebinds a tensor of its caller in place",
+                mends=(
+                    "make a view or a tensor of its own: `x.t()`, `x.reshape(...)`, "
+                    "`torch.empty_like(x)`; not `x.t_()`, `x.resize_()` or `x.data = ...`",
+                ),
             )
         case FailureKind.MUTATED:
             return Cause(

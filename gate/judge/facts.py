@@ -19,6 +19,8 @@ _FAULTS = {
     "grid": FailureKind.GRID,
     "compile": FailureKind.COMPILE,
 }
+OBJECT = "tensor object "
+"""What the key of a failure begins with when an arg is another view after the call."""
 _TELLING = (
     FailureKind.INT_WRAP, FailureKind.OOB_WRITE, FailureKind.OOB_READ, FailureKind.RACE,
     FailureKind.GRID, FailureKind.COMPILE, FailureKind.UNWRITTEN,
@@ -91,6 +93,12 @@ def _touch(fact: TouchFact, kernel: str) -> Failure:
         case "value":
             words = f"the input `{fact.arg}` changed: {many}, the first at {fact.first}"
             return _failure(FailureKind.MUTATED, fact.arg, kernel, words)
+        case "object":
+            words = (
+                f"the call changes the caller's tensor `{fact.arg}` itself, not what it holds: "
+                f"{fact.detail}"
+            )
+            return _failure(FailureKind.MUTATED, f"{OBJECT}{fact.arg}", kernel, words)
         case "before":
             words = f"it writes before `{fact.arg}`: first {-fact.first} bytes before its start"
         case "after":

@@ -18,7 +18,7 @@ from gate.dtypes import DTYPES, Array, DType, Kind
 from gate.run.argwire import TensorWire
 from gate.run.contents import check_contents, pieces, whole
 from gate.run.protocol import TouchFact
-from gate.run.values import torch_dtype
+from gate.run.values import dtype_name, torch_dtype
 
 GUARD_BYTES = 16_384
 """Bytes of each guard: a tile of 4096 float32 past the end lands in it."""
@@ -115,7 +115,7 @@ def make_sparse(wire: TensorWire, device: str) -> Slab:
 def laid_again(slab: Slab) -> Slab:
     """Return the tensor of a slab for another call on the same memory: what was sent is put back,
     and what had no values (an output, a workspace) stays as it is."""
-    if slab.wire.data is not None and slab.tensor.numel():
+    if slab.wire.data is not None and 0 not in slab.wire.shape:
         _write(slab)
     return replace(slab, tensor=_view(slab.memory, slab.start, slab.wire))
 
@@ -211,7 +211,7 @@ def _touched_large(slab: Slab) -> list[TouchFact]:
             found.append(_fact(slab, "after", places))
         else:
             found.append(_fact(slab, "gap", np.unique(places // step)))
-    if slab.wire.io == "in" and slab.wire.data is not None and slab.tensor.numel():
+    if slab.wire.io == "in" and slab.wire.data is not None and 0 not in slab.wire.shape:
         raw = _raw(slab.memory, slab.start, slab.wire)
         found += _changed_values(slab, pieces(slab.wire, raw))
     return found
@@ -300,11 +300,48 @@ def poison_value(kind: DType, pattern: int) -> Any:
 def touched(slab: Slab) -> list[TouchFact]:
     """Return what changed in a slab although nothing may change there.
 
-    Values of `in` tensors, gaps and guards are compared bit for bit. Uses up `slab.before`.
+    Values of `in` tensors, gaps and guards are compared bit for bit; the tensor object, which is
+    the caller's whatever may be written into it, must be the view that it was. Uses up
+    `slab.before`.
     """
+    return [*_rebound(slab), *_touched_memory(slab)]
+
+
+def _rebound(slab: Slab) -> list[TouchFact]:
+    """Return the fact of a tensor object that is another view than the one that was passed."""
+    was, now = _seen(_view(slab.memory, slab.start, slab.wire)), _seen(slab.tensor)
+    told = [
+        f"{name} {now.get(name, 'unknown')}, was {value}"
+        for name, value in was.items()
+        if now.get(name) != value
+    ]
+    if not told and slab.tensor.data_ptr() != _view(slab.memory, slab.start, slab.wire).data_ptr():
+        told = ["other memory, of the same form"]
+    if not told:
+        return []
+    detail = "; ".join(told)[:300]
+    return [TouchFact(arg=slab.wire.name, where="object", count=len(told), first=0, detail=detail)]
+
+
+def _seen(tensor: torch.Tensor) -> dict[str, str]:
+    """Return what can be asked of a tensor besides its values; some have no strides."""
+    seen = {
+        "shape": str(list(tensor.shape)),
+        "dtype": dtype_name(tensor.dtype),
+        "device": str(tensor.device),
+        "layout": str(tensor.layout),
+    }
+    if tensor.layout is torch.strided:
+        seen["strides"] = str(list(tensor.stride()))
+    return seen
+
+
+def _touched_memory(slab: Slab) -> list[TouchFact]:
+    """Return what changed in the bytes of a slab."""
     if slab.before is None:
         return _touched_large(slab)
-    if slab.wire.io != "in" and slab.tensor.numel():
+    holds = 0 not in slab.wire.shape
+    if slab.wire.io != "in" and holds:
         _raw(slab.before, slab.start, slab.wire).copy_(_raw(slab.memory, slab.start, slab.wire))
     if torch.equal(slab.memory, slab.before):
         return []
@@ -318,7 +355,7 @@ def touched(slab: Slab) -> list[TouchFact]:
         "gap": inside[~_logical_mask(slab.wire)[inside]],
     }
     found = [_fact(slab, where, part) for where, part in parts.items() if part.size]
-    if slab.tensor.numel():
+    if holds:
         sent = _raw(slab.before, slab.start, slab.wire)
         found += _changed_values(slab, [(0, _raw(slab.memory, slab.start, slab.wire), sent)])
     return found

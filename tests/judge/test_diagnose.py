@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -275,6 +276,12 @@ def test_the_layout_of_a_gradient_is_promised_in_a_form_that_loads(written: str)
 def test_causes_in_the_words_of_the_field(trigger: Trigger, pattern: str, words: str) -> None:
     found, _ = investigate(UNARY, PLAN, trigger, pattern=pattern)
     assert words in found.cause
+
+
+def test_a_rebound_tensor_is_no_store() -> None:
+    one = [JudgedCase(case=parse_case(PLAN[0]), failed=True)]
+    wrong = replace(failure(FailureKind.MUTATED), key="tensor object x")
+    assert "rebinds a tensor of its caller" in diagnose(UNARY, one, wrong).cause
 
 
 @pytest.mark.parametrize(

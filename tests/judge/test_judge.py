@@ -197,6 +197,13 @@ def test_a_fault_comes_before_the_wrong_value_that_it_explains(w: World) -> None
     assert kinds == [FailureKind.OOB_READ, FailureKind.WRONG_VALUE, FailureKind.MUTATED]
 
 
+def test_another_tensor_object_is_a_changed_input(w: World) -> None:
+    fact = TouchFact(arg="x", where="object", count=1, first=0, detail="shape [0], was [5]")
+    failure = w.judge(w.rounded(), touched=(fact,)).failures[0]
+    assert (failure.kind, failure.key) == (FailureKind.MUTATED, "tensor object x")
+    assert failure.message.endswith("`x` itself, not what it holds: shape [0], was [5]")
+
+
 @pytest.mark.parametrize(
     ("where", "kind"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -182,3 +183,39 @@ def test_arrays_and_tensors_are_equal_bit_by_bit(wire):
     tensor = to_tensor(np.asarray(wire.data))
     assert tensor.dtype is torch_dtype(wire.dtype)
     assert to_array(tensor).tobytes() == np.ascontiguousarray(wire.data).tobytes()
+
+
+REBINDS = {
+    "resize": (lambda x: x.resize_(0), "shape [0], was [3, 4]; strides [1], was [4, 1]"),
+    "data": (lambda x: setattr(x, "data", torch.zeros(3)), "shape [3], was [3, 4]; "),
+    "same form": (lambda x: setattr(x, "data", x.clone()), "other memory, of the same form"),
+    "transpose": (lambda x: x.t_(), "shape [4, 3], was [3, 4]; strides [1, 4], was [4, 1]"),
+    "view": (lambda x: x.unsqueeze_(0), "shape [1, 3, 4], was [3, 4]; "),
+    "set": (lambda x: x.set_(x[1:]), "shape [2, 4], was [3, 4]"),
+}
+
+
+@pytest.mark.parametrize("io", ["in", "inout", "out", "clobbered"])
+@pytest.mark.parametrize("way", sorted(REBINDS))
+def test_a_tensor_that_is_another_view_after_the_call_is_seen(way, io):
+    change, words = REBINDS[way]
+    values = None if io == "out" else np.ones((3, 4), np.float32)
+    wire = TensorWire(
+        name="x", dtype="float32", shape=(3, 4), strides=(4, 1), offset=2, storage=20,
+        data=values, io=io,
+    )  # fmt: skip
+    slab = make_slab(wire, 0, "nan", 0, "cpu")
+    change(slab.tensor)
+    (fact,) = touched(slab)
+    assert (fact.arg, fact.where) == ("x", "object")
+    assert fact.detail.startswith(words)
+
+
+def test_a_value_that_changed_in_a_tensor_made_empty_is_seen_too():
+    wire = TensorWire(
+        name="x", dtype="float32", shape=(3,), strides=(1,), offset=0, storage=3,
+        data=np.ones(3, np.float32),
+    )  # fmt: skip
+    slab = make_slab(wire, 0, "nan", 0, "cpu")
+    slab.tensor.zero_().resize_(0)
+    assert [fact.where for fact in touched(slab)] == ["object", "value"]
