@@ -82,22 +82,8 @@ def _by_kind(clues: Clues) -> Cause | None:
                 text="programs write one element, or read what another one writes, without atomics",
                 mends=("give each element one program, or add with `tl.atomic_add` to zeros",),
             )
-        case FailureKind.MUTATED if clues.failure.key.startswith(OBJECT):
-            return Cause(
-                text="the launcher resizes, transposes or rebinds a tensor of its caller in place",
-                mends=(
-                    "make a view or a tensor of its own: `x.t()`, `x.reshape(...)`, "
-                    "`torch.empty_like(x)`; not `x.t_()`, `x.resize_()` or `x.data = ...`",
-                ),
-            )
         case FailureKind.MUTATED:
-            return Cause(
-                text=f"the kernel stores into its input {where}",
-                mends=(
-                    "store into a tensor of its own",
-                    f"if that is meant, declare {where} as `io: inout` or `io: clobbered`",
-                ),
-            )
+            return _mutated(clues)
         case FailureKind.UNSTABLE if keeps_state(clues.failure):
             return Cause(
                 text="a call finds what the call before it left: a lock, a counter or a workspace "
@@ -114,6 +100,25 @@ def _by_kind(clues: Clues) -> Cause | None:
             )
         case _:
             return None
+
+
+def _mutated(clues: Clues) -> Cause:
+    where = f"`{clues.failure.key}`"
+    if clues.failure.key.startswith(OBJECT):
+        return Cause(
+            text="the launcher resizes, transposes or rebinds a tensor of its caller in place",
+            mends=(
+                "make a view or a tensor of its own: `x.t()`, `x.reshape(...)`, "
+                "`torch.empty_like(x)`; not `x.t_()`, `x.resize_()` or `x.data = ...`",
+            ),
+        )
+    return Cause(
+        text=f"the kernel stores into its input {where}",
+        mends=(
+            "store into a tensor of its own",
+            f"if that is meant, declare {where} as `io: inout` or `io: clobbered`",
+        ),
+    )
 
 
 def _by_hint(clues: Clues) -> Cause | None:
