@@ -69,11 +69,17 @@ def build_parser(verb: str = "") -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None, *, imported: Callable[[], None] = lambda: None
+) -> int:
     """Run one command and return its exit code; errors go to stderr, never as a traceback
-    unless they are kernel-gate's own defects."""
+    unless they are kernel-gate's own defects.
+
+    imported  called when the command's modules are there, before it runs
+    """
     words = sys.argv[1:] if arguments is None else list(arguments)
     parser = build_parser(next((word for word in words if word in VERBS), "none"))
+    imported()
     try:
         code = _obey(parser, arguments)
         sys.stdout.flush()  # what cannot be written shows here, not when the process ends
@@ -138,7 +144,18 @@ def _settle_streams() -> None:
 
 
 def entry() -> None:
-    """Exit the process with the code of the command (console script)."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Exit the process with the code of the command (console script).
+
+    A signal that comes while modules are imported ends the process by itself: raised there, some
+    libraries turn it into an ImportError, whose exit code would say that something was found.
+    """
+    heard = [signal.SIGINT] if signal.getsignal(signal.SIGINT) != signal.SIG_IGN else []
+    for number in heard:
+        signal.signal(number, signal.SIG_DFL)
+
+    def listen() -> None:
+        for number in (*heard, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
+
     _settle_streams()
-    sys.exit(main())
+    sys.exit(main(imported=listen))
