@@ -45,12 +45,25 @@ def build_inputs(bound: BoundCase, make: Make | None = None) -> Inputs:
 
     make  computes args with `make`, which needs torch; None: such an arg is an error
 
+    Elements past the lengths of `live` get their garbage once these are known: at once, so that an
+    arg that is made from this one has it too, or at the end when a later arg holds the lengths.
+
     Raises
-        CaseTextError  a domain has no value for this case, or a made arg has another shape
+        CaseTextError  a domain has no value for this case, or a made arg has another shape; names
+                       the file and the op
     """
+    try:
+        return _build(bound, make)
+    except CaseTextError as problem:
+        schema = bound.schema
+        told = problem.message.removeprefix(f"{schema.file}:")
+        raise CaseTextError(f"{schema.file}: inputs of {schema.op}: {told}") from None
+
+
+def _build(bound: BoundCase, make: Make | None) -> Inputs:
     values: dict[str, Any] = {}
     env = variables_of(bound)
-    digests: list[tuple[str, str]] = []
+    later: list[BoundTensor | BoundList] = []
     for arg in bound.args:
         match arg:
             case BoundScalar():
@@ -59,8 +72,14 @@ def build_inputs(bound: BoundCase, make: Make | None = None) -> Inputs:
                 values[arg.name] = _tensor(bound, arg, values, env, make)
             case BoundList():
                 values[arg.name] = [_tensor(bound, i, values, env, make) for i in arg.items]
+        if not isinstance(arg, BoundScalar) and not _told(arg, env):
+            later.append(arg)
+        elif not isinstance(arg, BoundScalar):
+            values[arg.name] = _with_dead(bound, arg, values[arg.name], env)
         env[arg.name] = _as_seen(arg, values[arg.name])
-        digests += _digests(arg, values[arg.name])
+    for arg in later:
+        values[arg.name] = _with_dead(bound, arg, values[arg.name], env)
+    digests = [d for arg in bound.args for d in _digests(arg, values[arg.name])]
     return Inputs(values=values, digests=tuple(digests))
 
 
@@ -124,10 +143,7 @@ def _tensor(
     held = tuple(min(1, extent) if i in repeats else extent for i, extent in enumerate(shape))
     span = resolve_span(tensor.name, tensor.arg, tensor.dtype, held, env)
     seed = Seed(bound.case.seed).child(tensor.name)
-    array = np.broadcast_to(_filled(tensor, span, seed, values), shape)
-    if tensor.arg.live is not None and tensor.arg.live.lengths:
-        array = _with_garbage(tensor, array, env, seed.child("dead"))
-    return np.asarray(array, order="C")
+    return np.asarray(np.broadcast_to(_filled(tensor, span, seed, values), shape), order="C")
 
 
 def _filled(tensor: BoundTensor, span: Span, seed: Seed, values: Mapping[str, Any]) -> Array:
@@ -183,10 +199,34 @@ def live_mask(
     return mask
 
 
+def _lengths(tensor: BoundTensor) -> tuple[tuple[str, Expr], ...]:
+    """Return what `live` says of a tensor whose values are drawn."""
+    if tensor.arg.live is None or tensor.make is not None or not is_drawn(tensor.arg):
+        return ()
+    return tensor.arg.live.lengths
+
+
+def _told(arg: BoundTensor | BoundList, env: Mapping[str, Any]) -> bool:
+    """Whether every length of `live` is known."""
+    tensors = arg.items if isinstance(arg, BoundList) else (arg,)
+    return all(expr.names <= env.keys() for one in tensors for _, expr in _lengths(one))
+
+
+def _with_dead(
+    bound: BoundCase, arg: BoundTensor | BoundList, value: Any, env: Mapping[str, Any]
+) -> Any:
+    """Return the values of a tensor or a list with garbage in their dead elements."""
+    if isinstance(arg, BoundList):
+        pairs = zip(arg.items, value, strict=True)
+        return [_with_dead(bound, item, one, env) for item, one in pairs]
+    if not _lengths(arg):
+        return value
+    seed = Seed(bound.case.seed).child(arg.name).child("dead")
+    return np.asarray(_with_garbage(arg, value, env, seed), order="C")
+
+
 def _with_garbage(tensor: BoundTensor, array: Array, env: Mapping[str, Any], seed: Seed) -> Array:
-    live = tensor.arg.live
-    assert live is not None
-    lengths = {dim: plain(expr, env) for dim, expr in live.lengths}
+    lengths = {dim: plain(expr, env) for dim, expr in _lengths(tensor)}
     texts = [expr.text for expr in tensor.arg.shape or ()]
     dims = ("...",) * (array.ndim - len(texts)) + tuple(texts)
     mask = live_mask(dims, array.shape, lengths, tensor.name)

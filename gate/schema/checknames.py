@@ -28,7 +28,7 @@ class Place:
     how tensors lie), `earlier` (also what the args before `owner` hold), `args` (what all args
     hold), `given` (also returns with `given: true`) or `returns` (all of them)."""
     owner: str = ""
-    """The arg that it belongs to, for `earlier`."""
+    """The arg that it belongs to, for `earlier` and `live`."""
 
 
 def check_names(ctx: Context, declared: frozenset[str], mentioned: frozenset[str] | None) -> None:
@@ -117,7 +117,7 @@ def _of_arg(arg: Arg) -> Iterator[Place]:
             yield Place(expr=expr, at=(*at, "tensor", i), sees="variables")
         yield Place(expr=arg.dtype, at=(*at, "dtype"), sees="variables")
         for name, expr in arg.live.lengths if arg.live else ():
-            yield Place(expr=expr, at=(*at, "live", name), sees="args")
+            yield Place(expr=expr, at=(*at, "live", name), sees="args", owner=arg.name)
 
 
 def _of_returns(ctx: Context) -> Iterator[Place]:
@@ -175,6 +175,8 @@ def _readable(ctx: Context, place: Place) -> None:
                     ctx.bad(
                         place.at, f"{name} is made after the case is drawn; it has no value here"
                     )
+        case "args" if place.owner in read_names(place.expr.node, facts=True):
+            ctx.bad(place.at, f"{place.owner} is given by itself; name an arg that holds lengths")
         case "earlier":
             order = [arg.name for arg in ctx.schema.args]
             late = set(order[order.index(place.owner) :])

@@ -109,6 +109,32 @@ def test_dead_integers_hold_the_extremes_of_their_dtype() -> None:
     assert set(table[:2].tolist()) <= {0, 1, 2, 3}
 
 
+@pytest.mark.parametrize("lists", [False, True])
+def test_live_lengths_may_come_from_an_arg_before_or_after(lists: bool) -> None:
+    many = {"list_lo": 1, "list_hi": 1} if lists else {}
+    x = tensor("x", "B N", live={"N": "lens"}, **many)
+    lens = tensor("lens", "B", "int32", values=values("0..N"))
+    dims = (dim("B", "1..9"), dim("N", "1..9"))
+    pair = (("x", TensorChoice(count=1) if lists else TensorChoice()), ("lens", TensorChoice()))
+    case = Case(op="op", dims=(("B", 5), ("N", 7)), dtypes=(("T", "float32"),), args=pair, seed=3)
+    one, other = schema(dims=dims, args=(x, lens)), schema(dims=dims, args=(lens, x))
+    left = build_inputs(bind(one, case))
+    right = build_inputs(bind(other, replace(case, args=pair[::-1])))
+    assert dict(left.digests) == dict(right.digests)
+    held = left.values["x"][0] if lists else left.values["x"]
+    dead = np.arange(7)[None, :] >= left.values["lens"][:, None]
+    assert dead.any() and (np.isnan(held) == dead).all()
+
+
+def test_inputs_that_cannot_be_built_name_the_file_and_the_op() -> None:
+    lens = tensor("lens", "N", "int32", optional=True)
+    one = schema(dims=(dim("N", "1..9"),), args=(tensor("x", "N", live={"N": "max(lens)"}), lens))
+    args = (("x", TensorChoice()), ("lens", None))
+    case = Case(op="op", dims=(("N", 8),), dtypes=(("T", "float32"),), args=args)
+    with pytest.raises(CaseTextError, match=f"^{one.file}: inputs of op: line "):
+        build_inputs(bind(one, case))
+
+
 def test_live_lengths_that_fit_no_leading_axis_are_refused() -> None:
     with pytest.raises(CaseTextError, match="lengths of shape"):
         live_mask(("A", "B"), (3, 4), {"B": np.zeros(4)}, "x")
