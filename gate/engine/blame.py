@@ -3,6 +3,7 @@ nobody wrote, or the order of programs. Found by running the case again with tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -54,7 +55,8 @@ def with_memory(
         found = _unwritten(bench, bound, seen, variant, "")
         status = CaseStatus.FAIL if found else judgement.status
         return replace(judgement, status=status, failures=found)
-    judgement = _never_stored(bench, variant, judgement)
+    other = replace(variant.once, poison=1 - variant.poison)
+    judgement = never_stored(judgement, lambda: bench.judge(bench.run(other), other))
     first = judgement.failures[0]
     if first.kind is FailureKind.HUNG and variant.reuse:
         return replace(judgement, failures=(_stuck(bench, variant, first),))
@@ -73,16 +75,17 @@ def with_memory(
     return replace(judgement, failures=(*told, *rest))
 
 
-def _never_stored(bench: Bench, variant: Variant, judgement: CaseJudgement) -> CaseJudgement:
+def never_stored(judgement: CaseJudgement, again: Callable[[], CaseJudgement]) -> CaseJudgement:
     """Rename the failures whose wrong elements hold the fill of fresh memory under both patterns.
+
+    again  judges the case with the other pattern in fresh memory
 
     A kernel may compute a value that happens to be one fill; it does not compute the other one
     too when nothing but the fill changed.
     """
     if all(failure.fill is None for failure in judgement.failures):
         return judgement
-    other = replace(variant.once, poison=1 - variant.poison)
-    fills = {f.key: f.fill for f in bench.judge(bench.run(other), other).failures}
+    fills = {failure.key: failure.fill for failure in again().failures}
 
     def renamed(failure: Failure) -> Failure:
         if failure.comparison is None or {failure.fill, fills.get(failure.key)} != {0, 1}:

@@ -19,6 +19,7 @@ from gate.case.model import Case
 from gate.case.sliced import Sliced
 from gate.case.text import format_case
 from gate.engine.again import forward_only
+from gate.engine.blame import never_stored
 from gate.engine.context import CaseRecord, case_variables, output_digests
 from gate.engine.lanes import Lane
 from gate.engine.oracle import CaseOracle
@@ -72,20 +73,27 @@ def compare_slices(
     """Run the whole call, and judge the chosen slices; arguments and raises as `sliced_case`."""
     bound, block, part = (forward_only(one) for one in (bound, huge.block, huge.part))
     inputs = build_inputs(block, make=make)
-    variant = variant_of(case).once
-    request = _request(task, bound, settings, root, variant)
-    request = replace(
-        request, args=huge_args(bound, inputs, huge.axes), chosen=_chosen(huge), guard=variant.guard
-    )
-    with _ONE_AT_A_TIME:
-        seen = lane.kernel.run(request)
     values = huge.values(inputs.values)
     oracle = CaseOracle(
         task, part, values, worker=lane.reference, cache=lane.cache, clock=lane.clock
     )
     rules = JudgeSettings(kernels=task.kernels, device=settings.device, dots=task.dots)
-    shown = replace(seen, outputs=tuple(_as_part(fact, huge) for fact in seen.outputs))
-    judgement = judge_case(part, Inputs(values=values, digests=()), shown, oracle, rules)
+
+    def look(variant: Variant) -> tuple[Observation, CaseJudgement]:
+        request = replace(
+            _request(task, bound, settings, root, variant), chosen=_chosen(huge),
+            args=huge_args(bound, inputs, huge.axes), guard=variant.guard,
+        )  # fmt: skip
+        with _ONE_AT_A_TIME:
+            seen = lane.kernel.run(request)
+        shown = replace(seen, outputs=tuple(_as_part(fact, huge) for fact in seen.outputs))
+        given = Inputs(values=values, digests=())
+        return seen, judge_case(part, given, shown, oracle, rules)
+
+    variant = variant_of(case).once
+    seen, judgement = look(variant)
+    other = replace(variant, poison=1 - variant.poison)
+    judgement = never_stored(judgement, lambda: look(other)[1])
     judgement = replace(
         judgement,
         failures=tuple(_placed(failure, huge) for failure in judgement.failures),

@@ -118,6 +118,16 @@ def test_slices_are_compared_with_the_reference_on_those_slices_alone(
     assert any("these are the slices 0, " in f.message for f in bad.judgement.failures), bad
 
 
+def test_slices_that_nobody_stores_are_told_from_computed_ones(
+    tmp_path: Path, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slicing, "PAST", 2**15)
+    short = GOOD.replace("2 * x, mask=at < n", "2 * x, mask=at < 16384")
+    failures = compared(tmp_path, crew, short).judgement.failures
+    assert [f.kind for f in failures] == [FailureKind.UNWRITTEN], failures
+    assert "still hold what fresh memory held" in failures[0].message
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(choose_device("auto") != "cuda", reason="no GPU here")
 @pytest.mark.parametrize(("kernel", "right"), [(GOOD, True), (WRAPS, False)], ids=["64", "32 bits"])
