@@ -1,4 +1,5 @@
-"""The records of the verdict study on an H200: every pair with five seeds, controls with ten."""
+"""The records of the verdict study: on an H200 every pair with five seeds and controls with ten, in
+the interpreter every pair once."""
 
 from __future__ import annotations
 
@@ -54,3 +55,14 @@ def test_all_were_made_in_one_place() -> None:
         (row["commit"], row["device_name"], *row["versions"].values()) for row in rows(*PAIRS, MORE)
     }
     assert len(places) == 1
+
+
+def test_the_interpreter_flags_every_bug_too_and_no_control() -> None:
+    found = rows("interpreter.json")
+    loaded = load_corpus(ROOT / "corpus")
+    assert {(r["kernel"], r["role"]) for r in found} == {
+        (k.op, k.role.value) for k in loaded.kernels
+    }
+    for row in found:
+        assert row["as_expected"] and row["device"] == "interpreter", row["kernel"]
+        assert (row["failed"] == 0) is (row["role"] == Role.CONTROL.value), row["kernel"]
