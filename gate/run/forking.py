@@ -101,7 +101,7 @@ class ForkServer:
     def start(cls, env: Mapping[str, str]) -> ForkServer:
         """Start one, and do not wait for it.
 
-        env  of the server, and by inheritance of nothing: each worker brings its own
+        env  the server's whole environment; each worker gets its own with its request
 
         Raises
             OSError  no process can be started

@@ -5,7 +5,8 @@ compilation on. Forgetting triton's Python modules and importing them again take
 second, where a program of its own first imports torch for seconds. It waits for its first question
 without having done even that, so that a worker that compiles nothing pays a fork.
 
-Not for where triton is not imported yet, or other threads run: `Compiling` then starts a program.
+Not for a worker that is a program of its own, where nothing is imported yet: `Compiling` starts a
+program for it, too.
 """
 
 from __future__ import annotations

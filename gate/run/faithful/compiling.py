@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from gate.run.faithful import compilefork
 from gate.run.faithful.compilefork import ForkedCompiler
@@ -27,8 +27,6 @@ from gate.run.protocol import Fault
 
 _RESOURCES = frozenset({"OutOfResources", "PTXASError", "CompileTimeAssertionFailure"})
 """What a tuner takes as the end of one config, not of the kernel."""
-
-_ENDED = "the compile process ended twice: whether this launch compiles is not known"
 
 _CODE = (
     "import sys; sys.path.insert(0, {0!r});"
@@ -54,9 +52,8 @@ class Compiling:
         self._whole: dict[int, dict[str, Any]] = {}
         self._pending: list[tuple[int, str, bool]] = []
         self._unanswered: dict[int, dict[str, Any]] = {}
-        self._ended: set[int] = set()
+        self._open: dict[int, str] = {}
         self._restarted = False
-        self._dead = ""
 
     def submit(
         self, kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any], tuned: bool
@@ -66,9 +63,7 @@ class Compiling:
         if described is None:
             name = kernel_id(kernel.fn, self.root)
             self.notes.append(f"not compiled: an argument or constant of {name} has no text form")
-        if self._dead:
-            self.notes.append(self._dead)
-        if described is None or self._dead:
+        if described is None:
             return None
         key = json.dumps(described, sort_keys=True)
         known = self._numbers.get(key)
@@ -97,12 +92,12 @@ class Compiling:
         """Wait for what was asked since the last time and return it as faults.
 
         Raises
-            Unsupported  the compile process ended, and the one after it, too
+            Unsupported  the compile process ended, and the one after it, too; or its time was up
         """
         faults = {}
         for number, kernel, tuned in self._pending:
-            if number in self._ended:
-                raise Unsupported(_ENDED)
+            if number in self._open:
+                raise Unsupported(self._open[number])
             for error in self._answer(number).get("errors", ()):
                 if tuned and error["kind"] in _RESOURCES:
                     continue
@@ -128,8 +123,8 @@ class Compiling:
             return "it could not be compiled here"
         self._pending.pop()
         answer = self._answer(number)
-        if answer.get("unknown") or not answer:
-            return str(answer.get("unknown") or "the compile process ended")
+        if answer["unknown"]:
+            return str(answer["unknown"])
         errors = answer["errors"]
         return str(errors[0]["message"]) if errors else None
 
@@ -148,6 +143,9 @@ class Compiling:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            if self._process.stdin is not None:
+                with contextlib.suppress(OSError):  # a question that was not sent
+                    self._process.stdin.close()
             self._process = None
 
     def _ask(self, request: dict[str, Any]) -> None:
@@ -175,10 +173,19 @@ class Compiling:
         again, self._restarted = self._restarted, True
         self.close()
         if again or not all(map(self._said, list(self._unanswered.values()))):
-            self._ended.update(self._unanswered)
-            self._unanswered.clear()
-            self.close()
-            raise Unsupported(_ENDED)
+            self._give_up("the compile process ended twice")
+
+    def _give_up(self, why: str) -> NoReturn:
+        """Leave open what was asked and not answered: what was not checked is no pass.
+
+        Raises
+            Unsupported  always
+        """
+        self.close()
+        why = f"{why}: whether this launch compiles is not known"
+        self._open.update(dict.fromkeys(self._unanswered, why))
+        self._unanswered.clear()
+        raise Unsupported(why)
 
     def _start(self) -> subprocess.Popen[str] | ForkedCompiler:
         process = compilefork.take() or self._program()
@@ -202,19 +209,22 @@ class Compiling:
         process: subprocess.Popen[str] | ForkedCompiler, replies: queue.Queue[dict[str, Any] | None]
     ) -> None:
         assert process.stdout is not None
-        with contextlib.suppress(ValueError, OSError):
+        with process.stdout, contextlib.suppress(ValueError, OSError):
             for line in process.stdout:
                 replies.put(json.loads(line))
         replies.put(None)
 
     def _answer(self, number: int) -> dict[str, Any]:
-        """Return the reply to a question; an empty one when none came in time."""
-        while number not in self._answers and not self._dead:
+        """Return the reply to a question.
+
+        Raises
+            Unsupported  none came
+        """
+        while number not in self._answers:
             try:
                 reply = self._replies.get(timeout=self.seconds)
             except queue.Empty:
-                self._lost(f"the compiler took more than {self.seconds:g} s")
-                break
+                self._give_up(f"the compiler took more than {self.seconds:g} s")
             if reply is None:
                 self._restart()
                 continue
@@ -225,12 +235,7 @@ class Compiling:
                 self.depth.learn(described, float(reply["share"]))
             if reply["unknown"]:
                 self.notes.append(f"not compiled: {reply['unknown']}")
-        return self._answers.get(number, {})
-
-    def _lost(self, why: str) -> None:
-        self._dead = f"the compile check stopped: {why}"
-        self.notes.append(self._dead)
-        self.close()
+        return self._answers[number]
 
 
 def _path() -> list[str]:
