@@ -226,22 +226,15 @@ class _Team(Generic[Item, Result]):
     def _tend(self, connection: Connection, first: int) -> None:
         """Feed one foreman, with this item first, until nothing is left to do."""
         try:
-            info = _received(connection)
-            with self.lock:
-                self.info = self.info or info
             connection.send((first, self.items[first]))
             under_way = 1 + sum(self._hand(connection, last=True) for _ in range(LANES_EACH - 1))
             while under_way:
-                message = _received(connection)
-                if isinstance(message, Event):
-                    self.listener(message)
-                    continue
-                number, result = message
+                number, result = self._answer(connection)
                 with self.lock:
                     self.results[number] = result
                 under_way += self._hand(connection) - 1
             connection.send(None)
-            timings, span, stretches, notes = _received(connection)
+            timings, span, stretches, notes = self._answer(connection)
             with self.lock:
                 self.timings.append(timings)
                 self.spans.append(span)
@@ -252,6 +245,18 @@ class _Team(Generic[Item, Result]):
                 "a process that judges for this run was lost (out of memory?); "
                 "run again with fewer --jobs"
             ) from lost
+
+    def _answer(self, connection: Connection) -> Any:
+        """Wait for a foreman's next answer, and take what it says on the way there."""
+        while True:
+            message = _received(connection)
+            if isinstance(message, Event):
+                self.listener(message)
+            elif isinstance(message, WorkerInfo):
+                with self.lock:
+                    self.info = self.info or message
+            else:
+                return message
 
     def _hand(self, connection: Connection, *, last: bool = False) -> int:
         """Send the next item, or the last one beside a long one; return how many were sent."""
@@ -328,7 +333,15 @@ def _foreman(
     except GateError as problem:
         say(problem)
         return
-    say(crew.info)
+
+    def greet() -> None:
+        try:
+            say(crew.info)
+        except GateError as problem:
+            say(problem)
+
+    greeting = threading.Thread(target=greet, name="greeting", daemon=True)
+    greeting.start()
 
     def work(number: int, item: Any) -> None:
         try:
@@ -342,6 +355,7 @@ def _foreman(
     try:
         while (message := connection.recv()) is not None:
             pool.submit(work, *message)
+        greeting.join()
         say((crew.timings(), crew.span(), crew.clock.stretches(), crew.notes))
         connection.recv()  # until the run hangs up
     except (EOFError, OSError):

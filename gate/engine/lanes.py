@@ -6,9 +6,7 @@ crew, so that one op uses every lane and many ops share them.
 
 from __future__ import annotations
 
-import contextlib
 import mmap
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from gate.engine.clock import OTHER, WORKER, Clock, Stretch, idle_seconds
+from gate.engine.jobs import JobQueue
 from gate.engine.oracle import ReferenceCache
 from gate.errors import WorkerError
 from gate.result import Timings
@@ -86,56 +85,63 @@ class _Task:
         else:
             self.future.set_result(found)
 
+    def fail(self, problem: WorkerError) -> None:
+        """Hand over that it cannot be done."""
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_exception(problem)
+
 
 class Crew:
     """All lanes of a run. Close it, or use it as a context manager.
 
-    A crew is ready with the first lane that is up; the others take jobs as they come up. One that
-    fails to start is told in `notes`; a reference worker that does fails every job.
+    It takes jobs at once. Those that need no kernel worker are done while the first is coming up,
+    the others once it is, and every lane that comes up later joins. One that fails to start is told
+    in `notes`; a reference worker that does fails every job.
     """
 
     def __init__(self, settings: WorkerSettings, count: int) -> None:
-        """Start workers, and wait for the first kernel worker.
-
-        Raises
-            WorkerError  it did not come up, nor did another
-        """
+        """Start workers; `ready` waits for the first kernel worker."""
         self.settings = settings
         self._checked: Crew | None = None
         self._checking = threading.Lock()
         cache = ReferenceCache()
         self.clock = Clock()
-        started = time.monotonic()
+        self._started = self._up = time.monotonic()
         self.references = make_references(settings, -(-count // SHARERS))
         self.lanes = [
             Lane(kernel, self.references[number // SHARERS], cache, self.clock)
             for number, kernel in enumerate(make_workers(settings, count))
         ]
         self._far_here = _sparse_memory(FAR_MIB)
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._jobs: JobQueue[_Task] = JobQueue()
         self._change = threading.Condition()
         self._running: list[Lane] = []
-        self._problems: list[WorkerError] = []
+        self._problems: dict[Lane, WorkerError] = {}
         self._broken: WorkerError | None = None
         self._closed = False
-        try:
-            self._begin(started)
-        except BaseException:
-            self.close()
-            raise
-
-    def _begin(self, started: float) -> None:
-        """Start every lane, and wait for the first that is up."""
         for reference in self.references:
             self._thread(self._open_reference, reference)
         for lane in self.lanes:
+            self._thread(self._open, lane)
             self._thread(self._serve, lane)
+
+    def ready(self) -> None:
+        """Wait for the first kernel worker.
+
+        Raises
+            WorkerError  none came up, or the crew was closed before
+        """
         with self._change:
-            self._change.wait_for(lambda: self._running or len(self._problems) == len(self.lanes))
+            self._change.wait_for(lambda: self._running or self._closed or self._lost)
             if not self._running:
-                raise self._problems[0]
-        self._up = time.monotonic()
-        self._start_seconds = self._up - started
+                raise self._lost or WorkerError("the run was ended before a worker was up")
+
+    @property
+    def _lost(self) -> WorkerError | None:
+        """Why no lane will ever come up."""
+        if len(self._problems) < len(self.lanes):
+            return None
+        return next(iter(self._problems.values()))
 
     def _thread(self, job: Callable[[Worker], None], of: Worker) -> None:
         threading.Thread(target=job, args=(of,), name="lane", daemon=True).start()
@@ -147,25 +153,44 @@ class Crew:
             with self._change:
                 self._broken = self._broken or problem
 
-    def _serve(self, lane: Lane) -> None:
-        """The life of a lane: come up, and do one job after the other."""
+    def _open(self, lane: Lane) -> None:
+        """Start the kernel worker of a lane, and say what came of it."""
         try:
             lane.kernel.start()
         except WorkerError as problem:
             with self._change:
                 if not self._closed:
-                    self._problems.append(problem)
+                    self._problems[lane] = problem
+                lost = self._lost
                 self._change.notify_all()
-            return
-        with self._change:
-            self._running.append(lane)
-            self._change.notify_all()
-        while (task := self._tasks.get()) is not None:
+            for task in self._jobs.empty() if lost else ():
+                task.fail(problem)
+        else:
+            with self._change:
+                if not self._running:
+                    self._up = time.monotonic()
+                self._running.append(lane)
+                self._change.notify_all()
+        self._jobs.wake()
+
+    def _serve(self, lane: Lane) -> None:
+        """The life of a lane: do one job after the other."""
+
+        def up() -> bool | None:
+            with self._change:
+                return None if lane in self._problems else lane in self._running
+
+        while (task := self._jobs.take(up)) is not None:
             task.run(lane, self.clock)
 
     @property
     def info(self) -> WorkerInfo:
-        """The greeting of the first kernel worker that came up."""
+        """The greeting of the first kernel worker that came up, which is waited for.
+
+        Raises
+            WorkerError  none came up, or the crew was closed before
+        """
+        self.ready()
         return self._running[0].kernel.info
 
     @property
@@ -176,11 +201,11 @@ class Crew:
                 return ()
             return (
                 f"{len(self._problems)} of {len(self.lanes)} workers did not come up, and the "
-                f"others did their work: {self._problems[0].message}",
+                f"others did their work: {next(iter(self._problems.values())).message}",
             )
 
     def span(self) -> Stretch:
-        """Return when the first lane was up, and now."""
+        """Return when the first lane was up (without one: when the crew was made), and now."""
         return self._up, time.monotonic()
 
     def timings(self) -> Timings:
@@ -190,7 +215,7 @@ class Crew:
         begin, end = self.span()
         return Timings(
             lanes=lanes,
-            start_seconds=round(self._start_seconds, 3),
+            start_seconds=round(begin - self._started, 3),
             run_seconds=round(end - begin, 3),
             idle_seconds=round(idle_seconds(begin, end, self.clock.stretches()), 3),
             worker_mib=tuple(lane.kernel.peak_mib for lane in self.lanes),
@@ -199,9 +224,20 @@ class Crew:
         )
 
     @property
+    def likely_far(self) -> bool:
+        """What `far` probably is, said without waiting for a worker: most GPUs that kernels are
+        written for today have the room."""
+        return self.settings.device == "cuda" or self._far_here
+
+    @property
     def far(self) -> bool:
         """Whether every lane has room for a tensor whose rows are more than 2**31 elements apart:
-        memory of the device, or address space where pages exist once they are touched."""
+        memory of the device, or address space where pages exist once they are touched.
+
+        Waits for the first kernel worker where only it knows. Raises WorkerError as `info` does.
+        """
+        if self.settings.device != "cuda" and not self.settings.socket:
+            return self._far_here
         if self.info.device == "cuda":
             return self.info.memory_mib >= FAR_AT_ONCE * FAR_MIB
         return self._far_here
@@ -230,34 +266,48 @@ class Crew:
         with self._checking:
             if self._checked is None:
                 settings = replace(self.settings, memcheck=True)
-                self._checked = Crew(settings, min(CHECKED_LANES, len(self.lanes)))
+                crew = Crew(settings, min(CHECKED_LANES, len(self.lanes)))
+                try:
+                    crew.ready()
+                except BaseException:
+                    crew.close()
+                    raise
+                self._checked = crew
             return self._checked
 
-    def submit(self, job: Callable[[Lane], T]) -> Future[T]:
+    def submit(self, job: Callable[[Lane], T], *, early: bool = False) -> Future[T]:
         """Run a job on the next free lane.
 
+        early  it needs no kernel worker: it may run before one is up, and need not wait for others
+
         Raises
-            WorkerError   a reference worker did not come up
+            WorkerError   no kernel worker came up, or a reference worker did not
             RuntimeError  the crew is closed
         """
         future: Future[T] = Future()
         with self._change:
             if self._closed:
                 raise RuntimeError("a closed crew takes no jobs")
-            if self._broken is not None:
-                raise self._broken
-            self._tasks.put(_Task(future, job))
+            if problem := self._broken or self._lost:
+                raise problem
+            self._jobs.put(_Task(future, job), early=early)
         return future
 
-    def call(self, job: Callable[[Lane], T]) -> T:
-        """Run a job on the next free lane and wait for it."""
-        return self.submit(job).result()
+    def call(self, job: Callable[[Lane], T], *, early: bool = False) -> T:
+        """Run a job on the next free lane and wait for it; `early` as in `submit`."""
+        return self.submit(job, early=early).result()
 
     def map(
-        self, job: Callable[[Lane, Item], T], items: Iterable[Item], *, ahead: int = 0
+        self,
+        job: Callable[[Lane, Item], T],
+        items: Iterable[Item],
+        *,
+        ahead: int = 0,
+        early: bool = False,
     ) -> Iterator[T]:
         """Run a job for each item over all lanes; results come in order of the items.
 
+        early  as in `submit`
         ahead  jobs in flight at most (default: two a lane), so that a caller may stop early
         """
         window = ahead or 2 * len(self.lanes)
@@ -265,7 +315,8 @@ class Crew:
         source = iter(items)
         try:
             for item in source:
-                pending.append(self.submit(lambda lane, it=item: job(lane, it)))  # type: ignore[misc]
+                future = self.submit(lambda lane, it=item: job(lane, it), early=early)  # type: ignore[misc]
+                pending.append(future)
                 if len(pending) >= window:
                     yield pending.pop(0).result()
             while pending:
@@ -279,13 +330,9 @@ class Crew:
         workers, and those that wait are cancelled."""
         with self._change:
             self._closed = True
-        with contextlib.suppress(queue.Empty):
-            while True:
-                task = self._tasks.get_nowait()
-                if task is not None:
-                    task.future.cancel()
-        for _ in self.lanes:
-            self._tasks.put(None)
+            self._change.notify_all()
+        for task in self._jobs.close():
+            task.future.cancel()
         close_all([*(lane.kernel for lane in self.lanes), *self.references])
         if self._checked is not None:
             self._checked.close()

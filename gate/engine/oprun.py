@@ -81,10 +81,9 @@ class OpRun:
         """Run the op to its report; never raises for what the op's files do wrong."""
         started = time.monotonic()
         try:
-            plan = self._plan(self.task.tiles)
+            plan, check = self._opening()
         except (SchemaError, CaseTextError) as problem:
             return self._undecided(problem.message, started)
-        check = self._self_check(plan)
         if self.settings.shard is None:
             self._run_everything(plan)
         else:
@@ -93,6 +92,19 @@ class OpRun:
             check = self._property_check()
         return self._report(check, started)
 
+    def _opening(self) -> tuple[Plan, SelfCheck]:
+        """Plan, and prove the schema: what needs no kernel worker and is done while one comes up.
+
+        What only a worker knows is guessed for that, and where the guess was wrong, done again.
+        """
+        likely = self.crew.likely_far
+        plan = self._plan(self.task.tiles, far=likely)
+        check = self._self_check(plan)
+        if self.crew.far != likely:
+            plan = self._plan(self.task.tiles)
+            check = self._self_check(plan)
+        return plan, check
+
     def _run_everything(self, plan: Plan) -> None:
         self._run_plan(plan)
         self._run_maxima()
@@ -100,7 +112,7 @@ class OpRun:
         self._run_checked()
         self._run_huge()
 
-    def _plan(self, tiles: tuple[int, ...]) -> Plan:
+    def _plan(self, tiles: tuple[int, ...], far: bool | None = None) -> Plan:
         with self.crew.clock.phase(PLAN):
             return make_plan(
                 self.task.schema,
@@ -109,7 +121,7 @@ class OpRun:
                 cases=self.settings.cases_of(self.task.schema.op),
                 device=self.settings.device,
                 avoid=self.avoid,
-                far=self.crew.far,
+                far=self.crew.far if far is None else far,
             )
 
     def _self_check(self, plan: Plan) -> SelfCheck:
@@ -132,8 +144,10 @@ class OpRun:
             except ReferenceFault as fault:
                 return SelfCheck.failed(f"the reference failed on {format_case(case)}: {fault}")
 
-        opening = self.crew.call(lambda lane: prove(lane, first))
-        rest = self.crew.map(lambda lane, case: prove(lane, case, opening.caught), others)
+        opening = self.crew.call(lambda lane: prove(lane, first), early=True)
+        rest = self.crew.map(
+            lambda lane, case: prove(lane, case, opening.caught), others, early=True
+        )
         return SelfCheck.merged((opening, *rest))
 
     def _property_check(self) -> SelfCheck:

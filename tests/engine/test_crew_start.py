@@ -84,8 +84,49 @@ def test_a_lane_that_does_not_come_up_is_told_while_others_work(
 
 
 def test_a_crew_without_any_lane_is_an_error() -> None:
-    with pytest.raises(WorkerError, match="did not come up"):
-        Crew(WorkerSettings(start_seconds=0.001), 2)
+    with Crew(WorkerSettings(start_seconds=0.001), 2) as crew:
+        waiting = crew.submit(number)
+        with pytest.raises(WorkerError, match="did not come up"):
+            _ = crew.info
+        with pytest.raises(WorkerError, match="did not come up"):
+            waiting.result()
+        with pytest.raises(WorkerError, match="did not come up"):
+            crew.submit(number)
+
+
+def test_what_needs_no_kernel_worker_is_done_while_the_first_one_comes_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, release = KernelWorker.start, threading.Event()
+
+    def started(worker: KernelWorker) -> None:
+        release.wait(timeout=300)
+        start(worker)
+
+    monkeypatch.setattr(KernelWorker, "start", started)
+    with Crew(WorkerSettings(), 1) as crew:
+        later = crew.submit(lambda lane: lane.kernel.info.device)
+        # The lane is the only one: it does this first, although it was put last.
+        assert crew.call(number, early=True) == 0
+        assert list(crew.map(lambda lane, item: item, range(5), early=True)) == [0, 1, 2, 3, 4]
+        assert not later.done()
+        release.set()
+        assert later.result() == crew.info.device == "interpreter"
+
+
+def test_a_crew_that_is_closed_says_that_no_worker_was_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = threading.Event()
+
+    def started(worker: KernelWorker) -> None:
+        closed.wait(timeout=300)
+        raise WorkerError(BROKEN)
+
+    monkeypatch.setattr(KernelWorker, "start", started)
+    crew = Crew(WorkerSettings(), 1)
+    crew.close()
+    closed.set()
+    with pytest.raises(WorkerError, match="before a worker was up"):
+        _ = crew.info
 
 
 def test_jobs_fail_when_the_reference_does_not_come_up(monkeypatch: pytest.MonkeyPatch) -> None:
