@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 KERNEL, COMPILE, REFERENCE = "kernel", "compile", "reference"
 """Phases that are the work itself; the rest is what the gate adds."""
@@ -31,6 +32,16 @@ Stretch = tuple[float, float]
 _MANY_STRETCHES = 512
 
 
+@dataclass(slots=True)
+class _Open:
+    """A phase that a thread is in."""
+
+    started: float
+    """When it began."""
+    inner: list[Stretch] = field(default_factory=list)
+    """Phases that interrupted it."""
+
+
 class Clock:
     """Adds up seconds by phase over all threads; an inner phase interrupts the outer one.
 
@@ -43,22 +54,31 @@ class Clock:
         self._lock = threading.Lock()
         self._local = threading.local()
         self._stretches: list[Stretch] = []
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """Count from now on: forget what was, and the part of open phases that is over."""
+        with self._lock:
+            self._began = time.monotonic()
+            self._totals.clear()
+            self._entered.clear()
+            self._stretches.clear()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Count the block as this phase, but for what inner phases take."""
-        stack: list[list[float]] = self._local.__dict__.setdefault("stack", [])
-        inner = [0.0]
-        stack.append(inner)
-        started = time.monotonic()
+        stack: list[_Open] = self._local.__dict__.setdefault("stack", [])
+        stack.append(_Open(time.monotonic()))
         try:
             yield
         finally:
             ended = self._local.ended = time.monotonic()
-            stack.pop()
+            own = stack.pop()
+            started = min(max(own.started, self._began), ended)
+            inner = sum(end - begin for begin, end in own.inner if begin >= self._began)
             if stack:
-                stack[-1][0] += ended - started
-            self._add(name, ended - started - inner[0])
+                stack[-1].inner.append((started, ended))
+            self._add(name, ended - started - inner)
             if name in WORK:
                 self._keep((started, ended))
 

@@ -169,6 +169,7 @@ class Crew:
             with self._change:
                 if not self._running:
                     self._up = time.monotonic()
+                    self.clock.begin()
                 self._running.append(lane)
                 self._change.notify_all()
         self._jobs.wake()

@@ -54,6 +54,25 @@ def test_a_phase_that_raises_is_counted_all_the_same(ticks: list[float]):
     assert clock.entered(OTHER) == 1
 
 
+def test_what_was_before_the_beginning_is_forgotten(ticks: list[float]):
+    clock = Clock()
+    with clock.phase(OTHER):
+        ticks.append(1.0)
+        with clock.phase(KERNEL):
+            ticks.append(2.0)
+        with clock.phase(REFERENCE):
+            ticks.append(4.0)
+            clock.begin()
+            ticks.append(8.0)
+        ticks.append(16.0)
+        with clock.phase(KERNEL):
+            ticks.append(32.0)
+    spent = {name: s for name, s in clock.seconds().items() if s}
+    assert spent == {OTHER: 16.0, REFERENCE: 8.0, KERNEL: 32.0}
+    assert clock.stretches() == [(7.0, 15.0), (31.0, 63.0)]
+    assert clock.entered(KERNEL) == 1
+
+
 def test_every_phase_is_reported_from_the_start():
     assert Clock().seconds() == dict.fromkeys(PHASES, 0.0)
 
