@@ -26,16 +26,18 @@ from gate.engine.settings import RunSettings
 from gate.engine.sliced import sliced_case
 from gate.engine.task import OpTask
 from gate.engine.variant import Variant, variant_of
-from gate.errors import WorkerError
+from gate.errors import CaseTextError, WorkerError
 from gate.judge.facts import blamed
 from gate.judge.judge import CaseJudge, JudgeSettings, joined, judge_case
 from gate.judge.model import CaseJudgement, CaseStatus
 from gate.judge.oracle import ReferenceFault
+from gate.judge.repeated import overwritten
 from gate.result import Digest
 from gate.run.protocol import LoadRequest, MakeRequest, Mode, Observation, Outcome, RunRequest
 from gate.run.wire import wire_args
 from gate.schema.expr import Call, Expr
 from gate.schema.gradients import PREFIX, own_returns
+from gate.seed import Seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +121,16 @@ def observe(
     settings: RunSettings,
     variant: Variant,
     root: str = "",
+    other: Prepared | None = None,
 ) -> Observation:
-    """Call the kernel once on a prepared case."""
+    """Call the kernel once on a prepared case; then, if there is one, on another one's inputs."""
     with lane.clock.phase(WORKER):
         request = _request(task, prepared, settings, variant, root)
+        if other is not None:
+            request = replace(
+                request, other=wire_args(other.bound, other.inputs),
+                other_grad=grad_wire(other.bound, other.inputs),
+            )  # fmt: skip
         seen = lane.kernel.run(request)
     lane.clock.move(WORKER, KERNEL, seen.kernel_seconds - seen.compile_seconds)
     lane.clock.move(WORKER, COMPILE, seen.compile_seconds)
@@ -198,6 +206,7 @@ def run_case(
     judgement = bench.judge(observation, chosen)
     if variant is None:
         judgement = with_memory(bench, prepared.bound, observation, chosen, judgement)
+        judgement = _with_next_call(bench, case, observation, chosen, judgement)
     if observation.notes:
         judgement = replace(judgement, notes=(*judgement.notes, *observation.notes))
     judgement = under_force(judgement, observation, settings.force)
@@ -255,6 +264,20 @@ class CaseBench:
         found = judge_case(ran.bound, inputs, ran.observation, oracle, JudgeSettings())
         return not found.failures and found.status is not CaseStatus.UNDECIDED
 
+    def overwritten(self, case: Case, variant: Variant) -> tuple[str, ...]:
+        """Return what of a call's results changes in a call on the values of another seed, as an
+        ordinary caller makes them one after the other.
+
+        Raises
+            CaseTextError  these values do not fit the schema
+            WorkerError    a `make` failed
+        """
+        seed = Seed(case.seed).child("next call").below(2**24)
+        other = prepare(self.task, replace(case, seed=seed), self.lane)
+        return observe(
+            self.task, self.prepared, self.lane, self.settings, variant.once, self.root, other
+        ).overwritten
+
     def again(self, observation: Observation, variant: Variant) -> Again:
         """Return what runs the entry on other inputs of the case.
 
@@ -268,6 +291,26 @@ class CaseBench:
 
         kernel = blamed(observation, task.kernels)
         return Again(forward_only(prepared.bound), prepared.inputs.values, call, kernel)
+
+
+def _with_next_call(
+    bench: CaseBench, case: Case, seen: Observation, variant: Variant, judgement: CaseJudgement
+) -> CaseJudgement:
+    """Return the judgement of a case with what the next call makes of its results.
+
+    Only results that the code under test still holds can change: nearly no entry has any. A table
+    that an entry hands out again and again stays as it is, and is no matter.
+    """
+    if judgement.status is not CaseStatus.PASS or not seen.held:
+        return judgement
+    try:
+        changed = bench.overwritten(case, variant)
+    except (CaseTextError, WorkerError):
+        return judgement
+    if not changed:
+        return judgement
+    failure = overwritten(changed, blamed(seen, bench.task.kernels))
+    return replace(judgement, status=CaseStatus.FAIL, failures=(failure,))
 
 
 def _without_data(observation: Observation) -> Observation:

@@ -84,6 +84,16 @@ def _by_kind(clues: Clues) -> Cause | None:
             )
         case FailureKind.MUTATED:
             return _mutated(clues)
+        case FailureKind.OVERWRITTEN:
+            return Cause(
+                text=f"the entry returns {where} in a buffer that it keeps, and writes into that "
+                "buffer again in the next call",
+                mends=(
+                    "allocate the result in every call, with `torch.empty`",
+                    "return a copy of the buffer: `.clone()`",
+                    "let the caller pass the buffer, and declare it as `io: out`",
+                ),
+            )
         case FailureKind.UNSTABLE if keeps_state(clues.failure):
             return Cause(
                 text="a call finds what the call before it left: a lock, a counter or a workspace "

@@ -97,6 +97,8 @@ class FailureKind(enum.Enum):
     """None for a tensor, a missing value, another object than `is:` says."""
     MUTATED = "input changed"
     """An `in` tensor is not bit-identical after the call."""
+    OVERWRITTEN = "result overwritten"
+    """A later call changed what an earlier one returned."""
     OOB_WRITE = "out-of-bounds write"
     """Something outside a tensor changed."""
     OOB_READ = "out-of-bounds read"

@@ -7,7 +7,7 @@ or a counter that nobody reset, a workspace that is kept and not cleared, a cach
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gate.judge.facts import may_differ
@@ -61,6 +61,16 @@ def unsteady(schema: OpSchema, observation: Observation, kernel: str) -> list[Fa
         for name in observation.differs
         if not may_differ(schema, name)
     ]
+
+
+def overwritten(names: Sequence[str], kernel: str) -> Failure:
+    """Return the failure of a later call that changed what an earlier one returned."""
+    told = " and ".join(f"`{name}`" for name in names[:8])
+    words = (
+        f"the second call overwrote what the first call returned: {told} came back in memory that "
+        "the entry keeps and writes again, so whoever still needs the first result has another"
+    )
+    return Failure(kind=FailureKind.OVERWRITTEN, key=names[0], kernel=kernel, message=words)
 
 
 def keeps_state(failure: Failure) -> bool:

@@ -95,6 +95,8 @@ def does(kind: FailureKind) -> str:
             return "returns the wrong thing"
         case FailureKind.MUTATED:
             return "changes an input that it may only read"
+        case FailureKind.OVERWRITTEN:
+            return "overwrites what an earlier call returned"
         case FailureKind.OOB_WRITE:
             return "writes outside its tensors"
         case FailureKind.OOB_READ:

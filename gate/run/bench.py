@@ -21,6 +21,7 @@ from gate.run.backward import require_gradients, run_backward
 from gate.run.device import Device, open_device
 from gate.run.errorfacts import error_fact
 from gate.run.fresh import poisoned_memory, rewind_generators
+from gate.run.held import Watched
 from gate.run.host import TorchHost
 from gate.run.hygiene import Hygiene
 from gate.run.imports import Importer
@@ -172,6 +173,7 @@ class Bench:
             return Observation(outcome=Outcome.NOT_LOADED, error=fact, device=self.device.kind)
         self.receipts.begin(request.config, dry=request.dry)
         first = self._call(entry, request)
+        held, overwritten = self._what_became(entry, request, first)
         changed: tuple[TouchFact, ...] = ()
         if not request.dry:
             changed = tuple(fact for slab in first.slabs for fact in touched(slab))
@@ -183,6 +185,7 @@ class Bench:
             launch_count=count, touched=changed,
             faults=(*self.receipts.faults, *first.faults, *more.faults)[:64],
             differs=more.differs, second=more.second, second_error=more.error, reused=more.reused,
+            held=held, overwritten=overwritten,
             configs=self.device.offers.configs, forced=self.device.offers.forced,
             seconds=round(time.monotonic() - started, 6),
             kernel_seconds=round(first.seconds + more.seconds, 6),
@@ -218,6 +221,19 @@ class Bench:
             found = replace(found, seconds=seconds + again.seconds)
         return found
 
+    def _what_became(
+        self, entry: Entry, request: RunRequest, first: Seen
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return which results of a call are still held, or else which of them another call
+        overwrites."""
+        if first.watched is None or self.device.lost:
+            return (), ()
+        if not request.other:
+            return first.watched.alive(), ()
+        other = self._call(entry, replace(request, args=request.other, grad=request.other_grad))
+        returned = other.outcome is Outcome.RETURNED and not self.device.lost
+        return (), first.watched.overwritten() if returned else ()
+
     def _call(self, entry: Entry, request: RunRequest, held: Sequence[Slab] = ()) -> Seen:
         """Call the entry once, on fresh tensors or on the memory of an earlier call."""
         slabs: list[Slab] = []
@@ -232,6 +248,7 @@ class Bench:
         started = time.perf_counter()
         self.device.begin(request, slabs)
         error, outcome, inside = None, Outcome.RETURNED, 0.0
+        watched, gradients = None, []
         outputs: tuple[OutputFact, ...] = ()
         try:
             with _fresh_memory(request):
@@ -251,10 +268,13 @@ class Bench:
                 inside = time.perf_counter() - started
                 if not request.dry:
                     outputs = with_gradients(outputs, gradients, slabs, self.reply_bytes)
+            if not request.dry and request.chosen is None:
+                keep = bool(request.other)
+                watched = Watched(returned, request.returns, gradients, slabs, keep=keep)
         except BaseException as problem:  # noqa: BLE001 - the change's code may raise anything
             inside = inside or time.perf_counter() - started
             outcome, error = self.device.failure(problem, self.root)
-            outputs = ()
+            outputs, watched = (), None
         regions = _regions(slabs)
         if self.device.lost:
             return Seen(
@@ -271,7 +291,7 @@ class Bench:
         inside += time.perf_counter() - ended
         return Seen(
             outcome=outcome, error=error, outputs=outputs, slabs=tuple(slabs), faults=faults,
-            seconds=inside, regions=regions,
+            seconds=inside, regions=regions, watched=watched,
         )  # fmt: skip
 
     def _arguments(

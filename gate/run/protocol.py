@@ -74,6 +74,11 @@ class RunRequest:
     """Further checks: `bounds`, `wrap`, `race`, `compile` (interpreter); `specialise` (interpreter:
     `Observation.specialisations`); `memcheck` (a worker under compute-sanitizer, which sets it
     itself: tensors without guards, `Observation.regions`)."""
+    other: tuple[ArgWire, ...] = ()
+    """Args of one more call, with values of its own and tensors of the same form: what it makes of
+    what the first call returned is seen, and nothing else of it. Empty: no such call."""
+    other_grad: GradWire | None = None
+    """Its backward call."""
     seconds: float = 60.0
     """Time limit; the supervisor kills the worker after it."""
 
@@ -238,6 +243,11 @@ class Observation:
     """Whether that call had the very buffers of the first."""
     second_error: ErrorFact | None = None
     """Why that second call did not return."""
+    held: tuple[str, ...] = ()
+    """Returned tensors, in the memory of no arg, that are still there once the caller dropped them:
+    the code under test holds them."""
+    overwritten: tuple[str, ...] = ()
+    """Returned tensors of the first call that `RunRequest.other` changed."""
     configs: tuple[str, ...] = ()
     """Autotune configs of the launched kernel that has most of them, in order, as text; those that
     its own pruning leaves out are empty. None: not autotuned."""

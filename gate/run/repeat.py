@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gate.run.held import Watched
 from gate.run.protocol import ErrorFact, Fault, Outcome, OutputFact, Region, TouchFact
 from gate.run.tensors import Slab, touched
 
@@ -26,6 +27,8 @@ class Seen:
     """Inside the entry and the device's checks."""
     regions: tuple[Region, ...] = ()
     """Where the tensors lay, told even when the device is lost."""
+    watched: Watched | None = None
+    """What came back, of a call that returned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
