@@ -12,7 +12,6 @@ from pathlib import Path
 
 from gate.change.changed import Changes, all_kernels, changed_kernels
 from gate.change.dots import may_dot
-from gate.change.effects import changed_packages, packages_of
 from gate.change.git import ChangedFile, Repo
 from gate.change.kernels import KernelIndex
 from gate.change.model import ChangeReason
@@ -20,6 +19,7 @@ from gate.change.tiles import static_tiles
 from gate.change.tree import DirTree, GitTree, Tree
 from gate.engine.gone import Gone, find_gone
 from gate.engine.task import OpTask
+from gate.engine.touched import touched_ops
 from gate.errors import UsageError, did_you_mean
 from gate.schema.config import CONFIG_FILE, GateConfig, load_config
 from gate.schema.load import load_files
@@ -196,9 +196,7 @@ def make_scope(request: ScopeRequest) -> Scope:
     # Only ids that are written: an entry in an installed package gates nothing of the tree.
     check_kernels((schema for schema in head_schemas.values() if schema.kernels), changes.index)
     rules, fresh = _trusted_rules(request, head_schemas, base_schemas)
-    touched = _touched_rules(rules, files, head_schemas, base_schemas)
-    if base is not None:
-        touched = {**_patched(rules, changes.index, files, base, head), **touched}
+    touched = touched_ops(rules, head_schemas, base_schemas, changes.index, files, (base, head))
     gone = Gone()
     if not request.trust_head:
         gone = find_gone(changes, rules, base_schemas, head_schemas, head)
@@ -263,49 +261,6 @@ def _trusted_rules(
         return dict(head), frozenset() if not request.base else frozenset(head) - frozenset(base)
     rules = {**head, **base}
     return rules, frozenset(head) - frozenset(base)
-
-
-def _touched_rules(
-    rules: Mapping[str, OpSchema],
-    files: Sequence[ChangedFile],
-    head: Mapping[str, OpSchema],
-    base: Mapping[str, OpSchema],
-) -> dict[str, ChangeReason]:
-    """Ops whose schema or reference file the change touches, and how to say it."""
-    changed = {file.path for file in files} | {f.old_path for f in files if f.old_path}
-    touched: dict[str, ChangeReason] = {}
-    for op, schema in rules.items():
-        before, after = base.get(op), head.get(op)
-        if (before.digest if before else "") != (after.digest if after else "") and files:
-            touched[op] = ChangeReason(what="schema", name=op, file=schema.file)
-        for path in _reference_files(schema) & changed:
-            touched[op] = ChangeReason(what="reference", name=op, file=path)
-    return touched
-
-
-def _patched(
-    rules: Mapping[str, OpSchema],
-    index: KernelIndex,
-    files: Sequence[ChangedFile],
-    base: Tree,
-    head: Tree,
-) -> dict[str, ChangeReason]:
-    """Ops whose entry lies in a package that does other things on import than at the base."""
-    packages = changed_packages((file.path for file in files), base, head)
-    patched: dict[str, ChangeReason] = {}
-    for op, schema in rules.items() if packages else ():
-        target = schema.entry.target
-        path = target.module if target.is_path else index.file_of_module(target.module)
-        for package in packages.intersection(packages_of(path)):
-            name = package.rpartition("/")[0].replace("/", ".")
-            patched[op] = ChangeReason(what="package", name=name, file=package)
-    return patched
-
-
-def _reference_files(schema: OpSchema) -> set[str]:
-    calls = [schema.reference, *(arg.make for arg in schema.args)]
-    targets = [getattr(call, "target", None) for call in calls]
-    return {target.module for target in targets if target is not None and target.is_path}
 
 
 def _scoped(
