@@ -43,8 +43,8 @@ def add_repository(parser: argparse.ArgumentParser, *, base: bool = True) -> Non
     group.add_argument("--all", action="store_true", help="take every kernel, changed or not")
     group.add_argument(
         "--kernel", action="append", default=[], metavar="ID",
-        help="take this kernel, changed or not: an id, or a glob of ids, function names or file "
-        "names; may be given several times",
+        help="take this kernel, changed or not: an id, or a glob of ids, paths of files, function "
+        "names or file names; may be given several times",
     )  # fmt: skip
     group.add_argument(
         "--config",

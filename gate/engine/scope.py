@@ -320,9 +320,10 @@ def _check_named(only: tuple[str, ...], changes: Changes) -> None:
     for pattern in only:
         if not any(asks_for(pattern, kernel) for kernel in changes.index.kernels):
             names = [kernel.partition("::")[2] for kernel in changes.index.kernels]
-            near = did_you_mean(pattern.replace("*", ""), [*changes.index.kernels, *names])
+            files = [kernel.file for kernel in changes.index.kernels.values()]
+            near = did_you_mean(pattern.replace("*", ""), [*changes.index.kernels, *names, *files])
             raise UsageError(
-                f"--kernel {pattern}: no kernel of the tree has this id or name{near}; in a "
+                f"--kernel {pattern}: no kernel of the tree has this id, file or name{near}; in a "
                 "glob with / a * stays within its folder: **/*.py::*softmax*"
             )
 

@@ -92,16 +92,20 @@ def names_kernel(pattern: str, kernel: str) -> bool:
 
 
 def asks_for(pattern: str, kernel: str) -> bool:
-    """Whether `--kernel` names a kernel: by its id, or without a folder by its file and function.
+    """Whether `--kernel` names a kernel: by its id or the path of its file, or without a folder by
+    its file and function.
 
     >>> asks_for("*softmax*", "src/ops/softmax.py::fused_softmax_kernel")
     True
+    >>> asks_for("src/ops/softmax.py", "src/ops/softmax.py::fused_softmax_kernel")
+    True
     """
+    pattern = pattern.removeprefix("./")
     if glob_match(kernel, pattern):
         return True
-    if "/" in pattern:
-        return False
     file, _, function = kernel.partition("::")
+    if "/" in pattern:
+        return "::" not in pattern and glob_match(file, pattern)
     name = file.rpartition("/")[2]
     if "::" in pattern:
         return glob_match(f"{name}::{function}", pattern)

@@ -157,11 +157,18 @@ def test_a_pattern_of_many_stars_ends_soon(path: str, pattern: str) -> None:
         ("softmax.py", True),
         ("softmax*", True),
         ("soft*.py::fused*", True),
+        ("src/ops/softmax.py", True),
+        ("./src/ops/softmax.py::fused_kernel", True),
+        ("src/ops/*.py", True),
+        ("**/softmax.py", True),
+        ("src/ops", False),
+        ("src/softmax.py", False),
+        ("src/ops/softmax.py::other", False),
         ("*soft", False),
         ("ops", False),
         ("*/softmax.py::fused_kernel", False),
         ("soft*.py::other", False),
     ],
 )
-def test_a_pattern_without_a_folder_asks_by_file_or_function(pattern: str, asked: bool) -> None:
+def test_a_pattern_asks_by_id_by_file_or_by_function(pattern: str, asked: bool) -> None:
     assert asks_for(pattern, "src/ops/softmax.py::fused_kernel") is asked
