@@ -20,7 +20,7 @@ from gate.change.tree import DirTree, GitTree, Tree
 from gate.engine.gone import Gone, find_gone
 from gate.engine.task import OpTask
 from gate.engine.touched import touched_ops
-from gate.errors import UsageError, did_you_mean
+from gate.errors import ConfigError, SchemaError, UsageError, did_you_mean
 from gate.schema.config import CONFIG_FILE, GateConfig, load_config
 from gate.schema.load import load_files
 from gate.schema.match import asks_for, check_kernels, covered, match
@@ -189,10 +189,10 @@ def make_scope(request: ScopeRequest) -> Scope:
     files = repo.changed_files(base_sha, head_sha or None) if base_sha else ()
     changes = _changes(request, base, head, files)
     trusted = head if base is None or request.trust_head else base
-    config = load_config(trusted.read(request.config), request.config)
+    config = _config(trusted, request, base is trusted)
     globs = request.schemas or config.schemas
     head_schemas = _load(head, globs)
-    base_schemas = _load(base, globs) if base is not None else {}
+    base_schemas, unread = _load_base(base, globs) if base is not None else ({}, ())
     # Only ids that are written: an entry in an installed package gates nothing of the tree.
     check_kernels((schema for schema in head_schemas.values() if schema.kernels), changes.index)
     rules, fresh = _trusted_rules(request, head_schemas, base_schemas)
@@ -209,7 +209,7 @@ def make_scope(request: ScopeRequest) -> Scope:
         every_schema=tuple(rules[op] for op in sorted(rules)), fresh=fresh & wanted, gone=gone,
         config=config, trust_head=request.trust_head,
         pythonpath=request.pythonpath or config.pythonpath,
-        relaxed=_relaxed(request, base, head, config, base_schemas, head_schemas),
+        relaxed=(*unread, *_relaxed(request, base, head, config, base_schemas, head_schemas)),
         protected=_protected(files, config, request),
         notes=(*changes.problems, *gone.notes, *notes), head_tree=head, base_tree=base,
     )  # fmt: skip
@@ -227,11 +227,32 @@ def _relaxed(
     if base is None:
         return ()
     new = load_config(head.read(request.config), request.config)
-    old = config if not request.trust_head else load_config(base.read(request.config), "base")
-    return (
-        *relaxations(tuple(before.values()), tuple(after.values())),
-        *config_relaxations(old, new),
-    )
+    found = relaxations(tuple(before.values()), tuple(after.values()))
+    try:
+        old = config
+        if request.trust_head:
+            old = load_config(base.read(request.config), request.config)
+    except ConfigError as problem:
+        first = problem.message.partition("\n")[0]
+        told = (
+            f"{request.config} cannot be used as it is at the base commit ({first}), so what the "
+            "change relaxes in it is not known"
+        )
+        return (*found, told)
+    return (*found, *config_relaxations(old, new))
+
+
+def _config(trusted: Tree, request: ScopeRequest, at_base: bool) -> GateConfig:
+    """Return the trusted configuration; a problem says on which side of the change it lies."""
+    try:
+        return load_config(trusted.read(request.config), request.config)
+    except ConfigError as problem:
+        if not at_base:
+            raise
+        raise ConfigError(
+            f"{problem.message}\nthis is {request.config} as it is at the base commit: mend it "
+            "there first, or run with --trusted-ref head"
+        ) from None
 
 
 def _changes(
@@ -244,13 +265,38 @@ def _changes(
 
 def _load(tree: Tree, globs: tuple[str, ...]) -> dict[str, OpSchema]:
     """Return the ops of a tree by name."""
-    texts: dict[str, bytes] = {}
-    for path in tree.paths():
-        if any(glob_match(path, pattern) for pattern in globs):
-            raw = tree.read(path)
-            if raw is not None:
-                texts[path] = raw
-    return {schema.op: schema for schema in load_files(texts)}
+    return {schema.op: schema for schema in load_files(_schema_texts(tree, globs))}
+
+
+def _schema_texts(tree: Tree, globs: tuple[str, ...]) -> dict[str, bytes]:
+    paths = [p for p in tree.paths() if any(glob_match(p, pattern) for pattern in globs)]
+    return {path: raw for path in paths if (raw := tree.read(path)) is not None}
+
+
+def _load_base(tree: Tree, globs: tuple[str, ...]) -> tuple[dict[str, OpSchema], tuple[str, ...]]:
+    """Return the ops of the base by name, without those of files that are wrong there, and what a
+    report says of each such file.
+
+    A head that mends such a file is the way out, and is run. Its ops then have no rules that are
+    older than the change: what they demand less of than was meant, nobody can tell, so they are
+    listed as a relaxation is.
+    """
+    texts = _schema_texts(tree, globs)
+    told: dict[str, str] = {}
+    while True:
+        try:
+            return {schema.op: schema for schema in load_files(texts)}, tuple(told.values())
+        except SchemaError as wrong:
+            first = {problem.file: problem for problem in reversed(wrong.problems)}
+            if not first.keys() & texts.keys():
+                raise
+            for file, problem in sorted(first.items()):
+                texts.pop(file, None)
+                told[file] = (
+                    f"{file} cannot be used as it is at the base commit, so its ops are judged by "
+                    "what the change says of them, and what that relaxes is not known; at the "
+                    f"base, {problem}"
+                )
 
 
 def _trusted_rules(
