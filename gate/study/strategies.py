@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -199,19 +199,26 @@ def percentile(values: Sequence[float], percent: int) -> float:
     return sorted(values)[max(place, 0)]
 
 
+_COLUMNS = tuple(field.name for field in fields(Trial))
+
+
 def write_study(study: StrategyStudy, path: Path) -> None:
     """Write a study as JSON: what it ran on, a row for each strategy, and every trial.
 
-    What is infinite or not a number (no failure was found) is written as null.
+    There are thousands of trials: each is the list of its figures, on a line of its own, and
+    `columns` names them. A figure of a row that is infinite or not a number (no failure was found)
+    is written as null.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     plain = {
         "device": study.device, "device_name": study.device_name,
         "versions": dict(study.versions), "cases": study.cases, "seeds": study.seeds,
         "rows": [_finite(asdict(row)) for row in study.rows],
-        "trials": [asdict(trial) for trial in study.trials],
+        "columns": list(_COLUMNS), "trials": [],
     }  # fmt: skip
-    path.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    text = json.dumps(plain, indent=1, allow_nan=False)
+    lines = ",\n".join(json.dumps(astuple(trial), allow_nan=False) for trial in study.trials)
+    path.write_text(text.removesuffix("[]\n}") + f"[\n{lines}\n]}}\n", encoding="utf-8")
 
 
 def read_studies(files: Sequence[Path]) -> StrategyStudy:
@@ -227,7 +234,7 @@ def read_studies(files: Sequence[Path]) -> StrategyStudy:
         for key in ("device", "versions", "cases"):
             if study[key] != first[key]:
                 raise UsageError(f"{file}: {key} is {study[key]}, in {files[0]} {first[key]}")
-    trials = [Trial(**trial) for study in loaded for trial in study["trials"]]
+    trials = [trial for study in loaded for trial in study["trials"]]
     names = {(t.strategy, t.kernel, t.seed) for t in trials}
     if len(names) != len(trials):
         raise UsageError("a trial is in several files: give each part of the study once")
@@ -245,12 +252,12 @@ def read_studies(files: Sequence[Path]) -> StrategyStudy:
 def _read(file: Path) -> dict[str, Any]:
     try:
         study = json.loads(file.read_text(encoding="utf-8"))
-        for trial in study["trials"]:
-            Trial(**trial)
-        return {
-            key: study[key]
-            for key in ("device", "device_name", "versions", "cases", "seeds", "trials")
-        }
+        found = {key: study[key] for key in ("device", "device_name", "versions", "cases", "seeds")}
+        names = study["columns"]
+        found["trials"] = [
+            Trial(**dict(zip(names, trial, strict=True))) for trial in study["trials"]
+        ]
+        return found
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise UsageError(f"{file}: no strategy study: {problem}") from None
 
