@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from gate.judge.clues import Cause, Clues, factor, fill_word
-from gate.judge.facts import OBJECT
+from gate.judge.facts import LIST, OBJECT
 from gate.judge.model import FailureKind
 from gate.judge.repeated import keeps_state
 from gate.judge.valuecauses import by_value, option, special_values, tiny, traits
@@ -121,6 +121,11 @@ def _mutated(clues: Clues) -> Cause:
                 "make a view or a tensor of its own: `x.t()`, `x.reshape(...)`, "
                 "`torch.empty_like(x)`; not `x.t_()`, `x.resize_()` or `x.data = ...`",
             ),
+        )
+    if clues.failure.key.startswith(LIST):
+        return Cause(
+            text="the launcher empties, extends or reorders a list of its caller",
+            mends=("work on a list of its own: `xs = list(xs)`",),
         )
     return Cause(
         text=f"the kernel stores into its input {where}",

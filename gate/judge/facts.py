@@ -21,6 +21,8 @@ _FAULTS = {
 }
 OBJECT = "tensor object "
 """What the key of a failure begins with when an arg is another view after the call."""
+LIST = "list "
+"""The same for a list arg that is another list."""
 _TELLING = (
     FailureKind.INT_WRAP, FailureKind.OOB_WRITE, FailureKind.OOB_READ, FailureKind.RACE,
     FailureKind.GRID, FailureKind.COMPILE, FailureKind.UNWRITTEN,
@@ -99,6 +101,9 @@ def _touch(fact: TouchFact, kernel: str) -> Failure:
                 f"{fact.detail}"
             )
             return _failure(FailureKind.MUTATED, f"{OBJECT}{fact.arg}", kernel, words)
+        case "list":
+            words = f"the call changes the caller's list `{fact.arg}`: {fact.detail}"
+            return _failure(FailureKind.MUTATED, f"{LIST}{fact.arg}", kernel, words)
         case "before":
             words = f"it writes before `{fact.arg}`: first {-fact.first} bytes before its start"
         case "after":

@@ -80,3 +80,8 @@ class ChosenWire:
     """Indices along it, in order."""
     axes: tuple[tuple[str, int], ...]
     """(return or arg, its axis counted from the end); what is not named comes back whole."""
+
+    def check(self) -> None:
+        """Raise ValueError unless every index that is wanted is there."""
+        if not all(0 <= index < self.extent for index in self.indices):
+            raise ValueError(f"slices {list(self.indices)} of {self.extent}")

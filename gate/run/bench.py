@@ -16,7 +16,7 @@ import torch
 import triton
 
 from gate.dtypes import DTYPES
-from gate.run.argwire import ChosenWire, ListWire, ScalarWire, TensorWire
+from gate.run.argwire import ListWire, ScalarWire, TensorWire
 from gate.run.backward import require_gradients, run_backward
 from gate.run.device import Device, open_device
 from gate.run.errorfacts import error_fact
@@ -26,6 +26,7 @@ from gate.run.host import TorchHost
 from gate.run.hygiene import Hygiene
 from gate.run.imports import Importer
 from gate.run.launches import kernels_of
+from gate.run.lists import PassedLists
 from gate.run.outcomes import collect_outputs, with_gradients
 from gate.run.protocol import (
     ErrorFact,
@@ -176,7 +177,7 @@ class Bench:
         held, overwritten = self._what_became(entry, request, first)
         changed: tuple[TouchFact, ...] = ()
         if not request.dry:
-            changed = tuple(fact for slab in first.slabs for fact in touched(slab))
+            changed = first.lists + tuple(f for slab in first.slabs for f in touched(slab))
         facts, count = tuple(self.receipts.facts), self.receipts.count
         more = self._more(entry, request, first)
         changed = changed or more.touched
@@ -240,6 +241,8 @@ class Bench:
         self._held = iter(held)
         try:
             args, kwargs, env = self._arguments(entry, request, slabs)
+            passed = PassedLists(request.args, env)
+            env = passed.apart(env)
             incoming = self._incoming(request, slabs)
         except _NotCalled as problem:
             fact = error_fact(problem.__cause__ or problem, self.root, "")
@@ -268,9 +271,7 @@ class Bench:
                 inside = time.perf_counter() - started
                 if not request.dry:
                     outputs = with_gradients(outputs, gradients, slabs, self.reply_bytes)
-            if not request.dry and request.chosen is None:
-                keep = bool(request.other)
-                watched = Watched(returned, request.returns, gradients, slabs, keep=keep)
+            watched = _watched(request, returned, gradients, slabs)
         except BaseException as problem:  # noqa: BLE001 - the change's code may raise anything
             inside = inside or time.perf_counter() - started
             outcome, error = self.device.failure(problem, self.root)
@@ -289,9 +290,10 @@ class Bench:
                 outcome, error = self.device.failure(problem, self.root)
                 outputs = ()
         inside += time.perf_counter() - ended
+        lists = () if request.dry else passed.changed()
         return Seen(
             outcome=outcome, error=error, outputs=outputs, slabs=tuple(slabs), faults=faults,
-            seconds=inside, regions=regions, watched=watched,
+            seconds=inside, regions=regions, watched=watched, lists=lists,
         )  # fmt: skip
 
     def _arguments(
@@ -303,7 +305,8 @@ class Bench:
             _NotCalled  the device has no room, or an expression of the call cannot be evaluated
         """
         try:
-            _check_chosen(request.chosen)
+            if request.chosen is not None:
+                request.chosen.check()
             env = self._environment(request, slabs)
             if request.grad is not None:
                 require_gradients(env, request.grad)
@@ -378,10 +381,13 @@ def _fresh_memory(request: RunRequest) -> contextlib.AbstractContextManager[None
     return contextlib.nullcontext() if request.dry else poisoned_memory(request.poison)
 
 
-def _check_chosen(chosen: ChosenWire | None) -> None:
-    """Raise ValueError unless every index that is wanted is there."""
-    if chosen is not None and not all(0 <= index < chosen.extent for index in chosen.indices):
-        raise ValueError(f"slices {list(chosen.indices)} of {chosen.extent}")
+def _watched(
+    request: RunRequest, returned: Any, gradients: Sequence[tuple[str, Any]], slabs: Sequence[Slab]
+) -> Watched | None:
+    """Look at what a call gave, unless it is too large or nothing was computed."""
+    if request.dry or request.chosen is not None:
+        return None
+    return Watched(returned, request.returns, gradients, slabs, keep=bool(request.other))
 
 
 def _regions(slabs: Sequence[Slab]) -> tuple[Region, ...]:

@@ -177,14 +177,15 @@ class TouchFact:
     arg: str
     """The tensor."""
     where: str
-    """`value` (an input), `before`, `after` (guards), `gap`, or `object` (the caller's tensor)."""
+    """`value` (an input), `before`, `after` (guards), `gap`, `object` (the caller's tensor), or
+    `list` (the caller's list)."""
     count: int
     """Number of changed elements (bytes for guards; of an object what `detail` lists)."""
     first: int
     """Flat index in an input, element of the storage in a gap, byte from its start in guards; 0
     for an object."""
     detail: str = ""
-    """Of an object: what it is now and was, such as `shape [0], was [5]`."""
+    """Of an object or list: what it is now and was, such as `shape [0], was [5]`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

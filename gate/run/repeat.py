@@ -27,6 +27,8 @@ class Seen:
     """Inside the entry and the device's checks."""
     regions: tuple[Region, ...] = ()
     """Where the tensors lay, told even when the device is lost."""
+    lists: tuple[TouchFact, ...] = ()
+    """List args that are not what was passed."""
     watched: Watched | None = None
     """What came back, of a call that returned."""
 
@@ -63,7 +65,7 @@ def second_call(first: Seen, second: Seen, *, reused: bool) -> More:
         second=second.outputs if differs else (),
         reused=reused,
         error=second.error,
-        touched=tuple(fact for slab in second.slabs for fact in touched(slab)),
+        touched=second.lists + tuple(fact for slab in second.slabs for fact in touched(slab)),
         faults=second.faults,
         seconds=second.seconds,
     )
