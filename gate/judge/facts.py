@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import assert_never
 
 from gate.judge.model import Failure, FailureKind
-from gate.run.protocol import Fault, Observation, Outcome, TouchFact
+from gate.run.protocol import ErrorFact, Fault, Observation, Outcome, TouchFact
 from gate.schema.gradients import PREFIX
 from gate.schema.model import OpSchema
 
@@ -80,8 +81,21 @@ def undecided(observation: Observation) -> str:
             return f"the device cannot emulate the kernel{told}"
         case Outcome.RAISED if error and error.type in ("OutOfMemoryError", "MemoryError"):
             return f"the device has too little memory for this case{told}"
+        case Outcome.RAISED if error and _denied(error):
+            return (
+                "the code under test writes where its worker may not: only its own folder (HOME, "
+                f"TMPDIR) is open{told}"
+            )
         case _:
             return ""
+
+
+def _denied(error: ErrorFact) -> bool:
+    """Whether the system refused a file: what fences do, and what no kernel is to blame for."""
+    if "PermissionError" in (error.type, *error.bases):
+        return True
+    read_only = f"[Errno {errno.EROFS}]"
+    return "OSError" in (error.type, *error.bases) and error.message.startswith(read_only)
 
 
 def touches(observation: Observation, kernel: str) -> list[Failure]:

@@ -12,6 +12,9 @@ import platform
 import resource
 import struct
 import sys
+from collections.abc import Sequence
+
+from gate.run import writefence
 
 _CLONE_NEWNET = 0x40000000
 _PR_SET_DUMPABLE = 4
@@ -39,20 +42,26 @@ Fences = tuple[tuple[str, bool], ...]
 
 
 def raise_fences(
-    supervisor: int, around: frozenset[str] = frozenset(), *, under_tool: bool = False
+    supervisor: int,
+    around: frozenset[str] = frozenset(),
+    *,
+    under_tool: bool = False,
+    places: Sequence[str] | None = None,
 ) -> Fences:
     """Raise every fence that the system allows; return which stand.
 
     supervisor  its process id, whose environment must not be readable
     around      the names of fences that the keeper has raised around this process
-    under_tool  this runs under compute-sanitizer, which speaks to it by sockets
+    under_tool  this runs under compute-sanitizer, which speaks to it by sockets and by files
+    places      where it may write; None: anywhere
     """
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_FILE, _MAX_FILE))
     if not sys.platform.startswith("linux"):
-        return tuple((name, False) for name in ("network", "token", "no new privileges"))
+        missing = ("network", "token", "no new privileges", writefence.NAME)
+        return tuple((name, False) for name in missing)
     _first_to_go()
     libc = ctypes.CDLL(None, use_errno=True)
     network = "network" in around or (not under_tool and libc.unshare(_CLONE_NEWNET) == 0)
@@ -60,11 +69,13 @@ def raise_fences(
     quiet = libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     if not network and quiet and not (under_tool and _tool_needs_internet_sockets()):
         network = _no_internet_sockets(libc)
+    tidy = quiet and not under_tool and places is not None
     return (
         ("network", network),
         ("token", not _readable(f"/proc/{supervisor}/environ")),
         ("no new privileges", quiet),
         ("no capabilities", bare),
+        (writefence.NAME, tidy and writefence.forbid_writes_elsewhere(places or ())),
         ("own process group", _own_group(supervisor)),
         ("own process namespace", "own process namespace" in around),
         ("own shared memory", "own shared memory" in around),

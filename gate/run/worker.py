@@ -23,6 +23,7 @@ from gate.run.fences import raise_fences
 from gate.run.frames import Channel, ChannelClosed, Frame
 from gate.run.serving import WorkerInfo
 from gate.run.settings import DEVICES
+from gate.run.writefence import own_places
 
 Answer = Callable[[Any], tuple[Any, str]]
 """Takes a request; returns the reply, and why the process must be replaced (empty: it need not)."""
@@ -41,7 +42,10 @@ def main(arguments: list[str]) -> None:
     for fd in (read_fd, write_fd):
         os.set_inheritable(fd, False)
     around = frozenset(filter(None, options.around.split(",")))
-    fences = raise_fences(options.supervisor, around, under_tool=options.tool)
+    fences = raise_fences(
+        options.supervisor, around, under_tool=options.tool,
+        places=own_places(os.environ) if options.role == "kernel" else None,
+    )  # fmt: skip
     warnings.simplefilter("ignore")
     if options.role == "kernel" and options.device == "interpreter":
         from gate.run.faithful import compilefork  # noqa: PLC0415 - the interpreter's alone

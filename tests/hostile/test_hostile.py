@@ -4,13 +4,16 @@ and nothing is left behind."""
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gate.engine.device import choose_device
+from gate.judge.facts import undecided
 from gate.run.argwire import TensorWire
 from gate.run.forking import FORK_SERVERS
 from gate.run.pool import KernelWorker, WorkerSettings, start_workers
@@ -230,7 +233,11 @@ def test_folder_environment_and_modes_are_put_back(worker):
 def test_a_worker_whose_folder_is_removed_stands_in_a_new_one_and_nowhere_else(worker):
     for _ in range(2):
         seen = worker.run(request("answers.py::remove_its_folder"))
-        assert seen.outcome is RETURNED and not seen.outputs[0].is_none
+        if dict(worker.info.fences)["no writes elsewhere"]:
+            # It empties its folder, and is kept from removing it.
+            assert seen.outcome is RAISED and seen.error.type == "PermissionError"
+        else:
+            assert seen.outcome is RETURNED and not seen.outputs[0].is_none
     seen = worker.run(request("answers.py::folder_environment_and_modes"))
     assert not seen.outputs[0].is_none
     check_next_case(worker)
@@ -240,6 +247,23 @@ def test_a_worker_whose_folder_is_removed_stands_in_a_new_one_and_nowhere_else(w
 def test_a_spy_sees_nothing(worker, name):
     seen = worker.run(request(f"spies.py::{name}"))
     assert seen.outcome is RETURNED, seen
+
+
+def test_nothing_is_written_outside_its_own_places(worker, tmp_path):
+    if not dict(worker.info.fences)["no writes elsewhere"]:
+        pytest.skip("this system allows no fence around files")
+    shutil.copy(HERE / "kernels" / "spies.py", tmp_path)
+    theirs = tmp_path / "theirs"
+    theirs.write_text("as it was")
+    load = LoadRequest(root=str(tmp_path), pythonpath=(), entry="spies.py::places_to_write")
+    seen = worker.run(replace(request("spies.py::places_to_write"), load=load))
+    assert seen.outcome is RETURNED, seen
+    assert theirs.read_text() == "as it was"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["spies.py", "theirs"]
+    seen = worker.run(request("spies.py::write_elsewhere"))
+    assert seen.outcome is RAISED and seen.error.type == "PermissionError"
+    assert "its worker may not" in undecided(seen)
+    check_next_case(worker)
 
 
 def test_the_network_is_out_of_reach(worker):

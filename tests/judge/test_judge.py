@@ -147,6 +147,27 @@ def test_too_little_memory_is_no_verdict(w: World) -> None:
     assert w.judge_seen(raised("OutOfMemoryError", "launch")).status is CaseStatus.UNDECIDED
 
 
+@pytest.mark.parametrize(
+    ("error", "message", "open_question"),
+    [
+        ("PermissionError", "[Errno 13] Permission denied: '/data/cache'", True),
+        ("OSError", "[Errno 30] Read-only file system: '/opt/cache'", True),
+        ("OSError", "[Errno 28] No space left on device", False),
+        ("ValueError", "[Errno 30] Read-only file system", False),
+    ],
+)
+def test_a_file_that_a_fence_refuses_is_no_defect_of_a_kernel(
+    w: World, error: str, message: str, open_question: bool
+) -> None:
+    seen = raised(error, "host")
+    seen = replace(seen, error=replace(seen.error, message=message))
+    judged = w.judge_seen(seen)
+    wanted = CaseStatus.UNDECIDED if open_question else CaseStatus.FAIL
+    assert judged.status is wanted
+    if open_question:
+        assert message in " ".join(judged.notes)
+
+
 # --- receipts and faults ------------------------------------------------------------------------
 
 

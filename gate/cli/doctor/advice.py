@@ -19,6 +19,8 @@ _FENCES = {
     "(docker run --network none), or allow user namespaces",
     "token": "kernels can read the environment of this process, tokens included; keep tokens out "
     "of the step that runs kernels",
+    "no writes elsewhere": "kernels can change every file that you can; run in a container, or on "
+    "Linux 5.19 or later with Landlock (`landlock` in /sys/kernel/security/lsm)",
     "own process namespace": "a kernel that forks can leave processes behind; allow user "
     "namespaces (sysctl kernel.unprivileged_userns_clone=1)",
     "unprivileged user": "kernels run as root here; run as another user (docker run --user)",

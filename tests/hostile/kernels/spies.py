@@ -79,6 +79,48 @@ def privileges(x):
     return x.clone()
 
 
+def places_to_write(x):
+    """Its own folder is one, and so must be what Triton and torch write to; no other is."""
+    home, here = os.environ["HOME"], os.path.dirname(os.path.abspath(__file__))
+    for folder in (home, os.environ["TMPDIR"], os.environ["TRITON_CACHE_DIR"], "/dev/shm"):
+        path = os.path.join(folder, "mine")
+        for name in (path, path + "-moved"):
+            with open(name, "w") as file:
+                file.write("1")
+        os.replace(path, path + "-moved")
+        os.truncate(path + "-moved", 0)
+        os.unlink(path + "-moved")
+    os.makedirs(os.path.join(home, "a", "b"))
+    os.replace(os.path.join(home, "a", "b"), os.path.join(home, "b"))
+    os.rmdir(os.path.join(home, "b"))
+    os.rmdir(os.path.join(home, "a"))
+    with open(os.devnull, "w") as file:
+        file.write("1")
+    theirs = os.path.join(here, "theirs")
+    for attempt in (
+        lambda: os.open(theirs, os.O_WRONLY),
+        lambda: os.open(theirs, os.O_RDWR | os.O_TRUNC),
+        lambda: os.truncate(theirs, 0),
+        lambda: os.unlink(theirs),
+        lambda: os.replace(theirs, os.path.join(home, "taken")),
+        lambda: os.mkdir(os.path.join(here, "new")),
+        lambda: os.symlink(home, os.path.join(here, "new")),
+        lambda: os.open(os.path.dirname(home) + "/left-behind", os.O_WRONLY | os.O_CREAT),
+        lambda: os.open("/proc/sys/kernel/domainname", os.O_WRONLY),
+    ):
+        try:
+            attempt()
+        except OSError:
+            continue
+        raise Seen("something outside can be changed")
+    return x.clone()
+
+
+def write_elsewhere(x):
+    with open(os.path.join(os.path.dirname(os.environ["HOME"]), "left-behind"), "w"):
+        return x.clone()
+
+
 def kill_everything(x):
     own = {os.getpid(), os.getppid()}
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
