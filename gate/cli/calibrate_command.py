@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
 from gate.cli.options import add_repository, add_running, run_settings, scope_request
@@ -19,6 +18,7 @@ from gate.errors import ExitCode, UsageError, did_you_mean
 from gate.run.serving import WorkerInfo
 from gate.schema.model import OpSchema
 from gate.schema.retolerate import Figure, with_tolerance
+from gate.scratch import Scratch, sweep
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
@@ -49,7 +49,8 @@ def command(options: argparse.Namespace) -> int:
     scope = make_scope(scope_request(options, None))
     schema = _schema(scope, options)
     settings = settle_device(run_settings(options, scope))
-    with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
+    sweep()
+    with Scratch() as folder:
         task = scope.single(schema, open_folder(folder, settings))
         with Crew(worker_settings(settings), 1) as crew, console_listener(sys.stderr) as listener:
             found = measure(task, crew, settings, listener)

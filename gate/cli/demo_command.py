@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
 from gate.cli.options import REPORT_DIR, positive
@@ -17,6 +16,7 @@ from gate.engine.settings import RunSettings
 from gate.errors import ExitCode
 from gate.report.writer import check_folder
 from gate.result import Policy
+from gate.scratch import Scratch
 
 DEMO_CASES = 20
 """Enough to find and shrink the planted bug on two cores within a minute."""
@@ -42,7 +42,7 @@ def command(options: argparse.Namespace) -> int:
     """Build the repository, gate its pull request, show the comment; 0 when it was blocked."""
     check_folder(options.report_dir)
     print(STORY)
-    with tempfile.TemporaryDirectory(prefix="kernel-gate-demo-") as folder:
+    with Scratch("demo") as folder:
         repo = Path(folder) / "repository"
         base, head = build_repository(repo)
         scope = make_scope(ScopeRequest(repo=repo, base=base, head=head))

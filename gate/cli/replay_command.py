@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from gate.judge.model import CaseStatus
 from gate.report.console import render_judgement
 from gate.report.jsonfile import loads
 from gate.result import RunResult
+from gate.scratch import Scratch, sweep
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser], help_line: str) -> None:
@@ -80,7 +80,8 @@ def command(options: argparse.Namespace) -> int:
         twice=options.twice,
     )  # fmt: skip
     settings = replace(settings, force=force)
-    with tempfile.TemporaryDirectory(prefix="kernel-gate-") as folder:
+    sweep()
+    with Scratch() as folder:
         task = scope.single(schema, open_folder(folder, settings))
         with Crew(worker_settings(settings, (task,)), 1) as crew:
             replayed = replay_case(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +23,7 @@ from gate.engine.verdicts import covered_verdict
 from gate.result import KernelReport, OpReport, Policy, RunInfo, RunResult, Timings
 from gate.run.pool import WorkerSettings, expect_workers
 from gate.schema.model import TensorArg
+from gate.scratch import Scratch, sweep
 
 
 def run_gate(
@@ -62,7 +62,8 @@ def _run(
     if not scope.op_schemas:
         return _result(scope, settings, policy, None, started), True
     expect_workers(worker_settings(settings))
-    with tempfile.TemporaryDirectory(prefix="kernel-gate-") as temporary:
+    sweep()
+    with Scratch() as temporary:
         folder = open_folder(settings.trees or temporary, settings)
         tasks = scope.tasks(folder)
         seals = seals_on(tasks, folder)

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +23,7 @@ from gate.run.forking import FORK_SERVERS, Forked
 from gate.run.frames import Channel, ChannelClosed
 from gate.run.nursery import NURSERY
 from gate.run.protocol import ErrorFact
+from gate.scratch import Scratch
 
 PACKAGE_PARENT = str(Path(gate.__file__).resolve().parent.parent)
 """Folder that `import gate` comes from; a child gets it for that import only."""
@@ -86,9 +86,7 @@ class Child:
         """
         self.spec = spec
         self._is_wanted = is_wanted
-        self._folder = tempfile.TemporaryDirectory(
-            prefix="kernel-gate-worker-", ignore_cleanup_errors=True
-        )
+        self._folder = Scratch("worker")
         self._lock = threading.Lock()
         self._output = bytearray()
         self._dropped = 0

@@ -13,7 +13,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from gate.run.protocol import (
 from gate.run.remote import MAX_LANES, hung_up
 from gate.run.serving import ServerInfo, WorkerStart
 from gate.run.settings import WorkerSettings
+from gate.scratch import Scratch, sweep
 
 OWN_USER_ONLY = 0o600
 """Mode of the socket unless said otherwise."""
@@ -63,10 +63,9 @@ def serve(path: str, device: str, mode: int = OWN_USER_ONLY, *, until_eof: bool 
     if until_eof:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     number = 0
+    sweep()
     with (
-        tempfile.TemporaryDirectory(
-            prefix="kernel-gate-triton-", ignore_cleanup_errors=True
-        ) as cache,
+        Scratch("triton") as cache,
         _listening(path, mode) as listener,
     ):
         served = Served(

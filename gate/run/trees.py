@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable
 
 from gate.errors import WorkerError
 from gate.run.link import Link
 from gate.run.serving import WorkerInfo
+from gate.scratch import Scratch
 
 
 class SharedCache:
@@ -16,9 +16,7 @@ class SharedCache:
     once; removed with the last worker unless the caller named it."""
 
     def __init__(self, folder: str) -> None:
-        self._own = None if folder else tempfile.TemporaryDirectory(
-            prefix="kernel-gate-triton-", ignore_cleanup_errors=True
-        )  # fmt: skip
+        self._own = None if folder else Scratch("triton")
         self.folder = folder or (self._own.name if self._own else "")
         self._users = 0
         self._lock = threading.Lock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from gate.errors import UsageError, did_you_mean
 from gate.judge.model import CaseStatus
 from gate.run.codes import CodeComparer
 from gate.run.protocol import Outcome
+from gate.scratch import Scratch, sweep
 from gate.study.corpus import Corpus, Role, load_corpus
 from gate.study.deadlanes import lanes_are_dead
 from gate.study.fates import REASONS, MutantRow, MutantStudy, read_reasons, settled
@@ -74,7 +74,8 @@ def run_mutants(
         settings, device=choose_device(settings.device), cases=cases,
         checks=(*settings.checks, "specialise"),
     )  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="kernel-gate-mutants-") as folder:
+    sweep()
+    with Scratch("mutants") as folder:
         batches = [
             batch
             for task in controls_of(loaded)
