@@ -44,6 +44,7 @@ CONFIG_CASES = 2
 CHECKED_CASES = 12
 """Cases of an op that run under compute-sanitizer: those in which the device failed, then the
 openers, which sit on the edges."""
+_STOPPED = "stopped after"
 T = TypeVar("T")
 _COSTLY = frozenset({Outcome.DIED, Outcome.HUNG})
 
@@ -308,7 +309,8 @@ class OpRun:
         for case in cases:
             ends = sum(record.observation.outcome in _COSTLY for record in self.records)
             if ends >= COSTLY_ENDS:
-                self._cut(f"stopped after {ends} cases that killed or hung a worker")
+                if not any(note.startswith(_STOPPED) for note in self.notes):
+                    self._cut(f"{_STOPPED} {ends} cases that killed or hung a worker")
                 return
             if self.deadline is not None and time.monotonic() > self.deadline:
                 self._cut("the time was up before every planned case ran: raise --seconds for all")

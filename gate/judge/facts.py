@@ -24,6 +24,8 @@ OBJECT = "tensor object "
 """What the key of a failure begins with when an arg is another view after the call."""
 LIST = "list "
 """The same for a list arg that is another list."""
+PAST_LIMITS = "memory and processes"
+"""Key of a process that was ended for having too much of either."""
 _TELLING = (
     FailureKind.INT_WRAP, FailureKind.OOB_WRITE, FailureKind.OOB_READ, FailureKind.RACE,
     FailureKind.GRID, FailureKind.COMPILE, FailureKind.UNWRITTEN,
@@ -46,8 +48,7 @@ def ended_badly(observation: Observation, kernel: str) -> Failure | None:
     match observation.outcome:
         case Outcome.DIED:
             how = _end(error.type, error.message) if error else "its process ended"
-            key = error.message.split("\n")[0][:60] if error else "died"
-            return _failure(FailureKind.DIED, key, kernel, how)
+            return _failure(FailureKind.DIED, _end_key(error), kernel, how)
         case Outcome.HUNG:
             words = "it did not end within the time limit"
             return _failure(FailureKind.HUNG, "time limit", kernel, words)
@@ -57,6 +58,14 @@ def ended_badly(observation: Observation, kernel: str) -> Failure | None:
         case Outcome.RETURNED | Outcome.RAISED | Outcome.NOT_LOADED | Outcome.UNSUPPORTED:
             return None
     assert_never(observation.outcome)
+
+
+def _end_key(error: ErrorFact | None) -> str:
+    """Return what tells one end of a process from another. What passed a limit passes it by another
+    number every time, and a fork bomb passes now the one, now the other."""
+    if error is None:
+        return "died"
+    return PAST_LIMITS if error.type == "memory" else error.message.split("\n")[0][:60]
 
 
 def _end(kind: str, message: str) -> str:

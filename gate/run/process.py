@@ -43,6 +43,8 @@ held back."""
 TAMPERED_EXIT = 86
 """Exit code of a worker that finds its own code changed: what it would say means nothing."""
 _TAMPERED_WORDS = "the code under test changed the worker's own code"
+_FEW = 8
+"""Processes of a worker that need no mention: itself, its keepers, a compiler."""
 _LOOK_SECONDS = 0.1
 """Between two looks at memory; a process fills some hundred MiB in that time."""
 _LINGER_SECONDS = 2.0
@@ -199,7 +201,8 @@ class Child:
         if len(members) > MAX_PROCESSES:
             self._overrun = f"had {len(members)} processes; {MAX_PROCESSES} are allowed"
         elif limit and used > limit:
-            self._overrun = f"used {used} MiB of memory; {limit} MiB are allowed"
+            many = f" in {len(members)} processes" if len(members) > _FEW else ""
+            self._overrun = f"used {used} MiB of memory{many}; {limit} MiB are allowed"
         if self._overrun:
             self.kill()
             raise ChannelClosed(self._overrun)
