@@ -6,6 +6,7 @@ writes and reads it as `result.json`.
 
 from __future__ import annotations
 
+import enum
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -49,6 +50,19 @@ class Diagnosis:
     """Ways out, each one a sentence."""
 
 
+class Place(enum.Enum):
+    """What stands at the line that a finding shows."""
+
+    FAULT = "fault"
+    """What a check of the device saw happen."""
+    STORE = "store"
+    """The only store of the output that is wrong; the mistake may be above it."""
+    KERNEL = "kernel"
+    """The kernel's definition: no line is known."""
+    ENTRY = "entry"
+    """The first line of the entry's file: no kernel is known either."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """A deduplicated failure with its smallest case."""
@@ -64,7 +78,7 @@ class Finding:
     file: str
     """The kernel's file."""
     line: int
-    """The line to show: of the fault, else of the kernel."""
+    """The line to show, 1-based; `place` says of what."""
     message: str
     """One sentence."""
     case: str
@@ -94,6 +108,8 @@ class Finding:
     options: tuple[str, ...] = ()
     """Options that its replay needs beside the case: `--force-config N`, `--dry-launch`,
     `--memcheck`, `--twice`."""
+    place: Place = Place.FAULT
+    """What stands at the line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

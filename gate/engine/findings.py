@@ -12,6 +12,7 @@ from gate.engine.context import CaseRecord
 from gate.engine.diagnosis import diagnose_finding, explain
 from gate.engine.history import kept_state, may_follow, run_anew
 from gate.engine.lanes import Crew
+from gate.engine.place import place_of
 from gate.engine.settings import AS_SAID, Event, Listener, RunSettings
 from gate.engine.suspect import suspect
 from gate.engine.task import OpTask
@@ -192,7 +193,9 @@ def _build(
 ) -> Finding:  # fmt: skip
     failure = _shown(group, shown)
     kernel = failure.kernel or suspect(task, failure.key, shown.observation.launches, origin)
-    file, line = task.files.get(kernel, (task.schema.entry.target.module, 1))
+    file, line, place = place_of(
+        task, failure, kernel, failure.line or _line(group), shown.observation.launches
+    )
     error = shown.observation.error
     return Finding(
         fingerprint=failure.fingerprint,
@@ -200,7 +203,7 @@ def _build(
         op=task.schema.op,
         kernel=kernel,
         file=file,
-        line=failure.line or _line(group) or line,
+        line=line,
         message=failure.message,
         case=shown.text,
         first_case=group.records[0].text,
@@ -215,6 +218,7 @@ def _build(
         trace=error.trace if error else "",
         shrink_runs=shrink_runs,
         options=shown.force.options,
+        place=place,
     )
 
 

@@ -15,6 +15,7 @@ from gate.change.dots import may_dot
 from gate.change.git import ChangedFile, Repo
 from gate.change.kernels import KernelIndex
 from gate.change.model import ChangeReason
+from gate.change.stores import store_lines
 from gate.change.tiles import static_tiles
 from gate.change.tree import DirTree, GitTree, Tree
 from gate.engine.gone import Gone, find_gone
@@ -170,6 +171,7 @@ class Scope:
                 for kernel in gated
             }
             | {kernel: (_file_of(kernel), 1) for kernel in gone},
+            stores={kernel: store_lines(self.index, kernel) for kernel in gated},
         )
 
 

@@ -40,3 +40,5 @@ class OpTask:
     """Whether references, being new in the change, are its code and not the base's."""
     files: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """kernel id -> file and 1-based line."""
+    stores: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    """kernel id -> (pointer parameter, 1-based line) of its stores, where the source tells all."""

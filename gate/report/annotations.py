@@ -14,10 +14,11 @@ from gate.report.words import (
     meaning,
     next_step,
     ops_of,
+    place_words,
     ranked,
     statement,
 )
-from gate.result import Finding, KernelReport, RunResult
+from gate.result import Finding, KernelReport, Place, RunResult
 
 MOST = 9
 """Annotations before the one that counts the rest: GitHub shows ten of a step."""
@@ -60,6 +61,8 @@ def _finding(result: RunResult, finding: Finding, level: str) -> str:
         lines.append(finding.diagnosis.condition)
     if finding.diagnosis.cause:
         lines.append(f"likely cause: {finding.diagnosis.cause}")
+    if finding.place is not Place.FAULT:
+        lines.append(f"at {place_words(finding, str)}")
     if can_paste(finding):
         lines.append(replay_line(finding, result.info.device))
     title = f"{kernel_name(finding.kernel)} {does(finding.kind)}"

@@ -26,6 +26,7 @@ from gate.report.words import (
     measured,
     ops_of,
     origin_words,
+    place_words,
     ranked,
     spread,
     statement,
@@ -147,7 +148,7 @@ def _finding(result: RunResult, op: OpReport, finding: Finding) -> list[Line]:
     title = f"{line_safe(kernel_name(finding.kernel))} {does(finding.kind)}{origin}"
     told = finding.diagnosis
     facts = [
-        ("at", f"{line_safe(finding.file)}:{finding.line}"),
+        ("at", place_words(finding, line_safe)),
         ("wrong", statement(finding, line_safe)),
         ("when", line_safe(told.condition)),
         ("cause", line_safe(told.cause)),

@@ -16,6 +16,7 @@ from gate.report.words import (
     kernel_name,
     known,
     origin_words,
+    place_words,
     spread,
     statement,
     when,
@@ -74,7 +75,7 @@ def _circumstances(op: OpReport, finding: Finding) -> str:
         lines.append(f"{'; '.join(said)}.")
     if can_paste(finding):
         lines.append(f"Smallest case: {code_span(finding.case, 1500)}")
-    lines.append(f"At {code_span(f'{finding.file}:{finding.line}')}, op {code_span(op.op)}.")
+    lines.append(f"At {place_words(finding, code_span)}; op {code_span(op.op)}.")
     return bullets(lines)
 
 

@@ -10,7 +10,7 @@ from typing import assert_never
 from gate.judge.model import BenchmarkVerdict, Comparison, FailureKind, Verdict
 from gate.judge.wording import NOTHING_SEPARATES
 from gate.report.text import apart, number, plural
-from gate.result import Finding, KernelReport, OpReport, RunResult
+from gate.result import Finding, KernelReport, OpReport, Place, RunResult
 
 Mark = Callable[[str], str]
 """Makes untrusted text safe for one kind of report."""
@@ -166,6 +166,21 @@ def kernel_name(kernel: str) -> str:
     'softmax_kernel'
     """
     return kernel.rpartition("::")[2] or kernel
+
+
+def place_words(finding: Finding, mark: Mark) -> str:
+    """Return where to look: `a.py:23`, and what stands there where that is not the fault."""
+    at = mark(f"{finding.file}:{finding.line}")
+    match finding.place:
+        case Place.FAULT:
+            return at
+        case Place.STORE:
+            return f"{at}, the store of what is wrong"
+        case Place.KERNEL:
+            return f"{at}, where the kernel begins"
+        case Place.ENTRY:
+            return mark(finding.file)
+    assert_never(finding.place)
 
 
 # --- parts of sentences -------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import yaml
 
 from gate.change.dots import may_dot
 from gate.change.kernels import KernelIndex, scan
+from gate.change.stores import store_lines
 from gate.change.tiles import static_tiles
 from gate.datafiles import data_folder
 from gate.engine.task import OpTask
@@ -151,6 +152,7 @@ def _task(schema: OpSchema, index: KernelIndex, root: Path) -> OpTask:
         must_launch=tuple(kernel for kernel in schema.kernels if kernel in gated),
         tiles=tuple(sorted({t for kernel in gated for t in static_tiles(index, kernel)})),
         files={k: (index.kernels[k].file, index.kernels[k].line) for k in gated},
+        stores={k: store_lines(index, k) for k in gated},
     )
 
 

@@ -20,6 +20,7 @@ from gate.result import (
     KernelReport,
     LevelGroup,
     OpReport,
+    Place,
     Policy,
     RunInfo,
     RunResult,
@@ -124,6 +125,7 @@ WRONG = Finding(
     reruns=2,
     origin="introduced",
     shrink_runs=14,
+    place=Place.STORE,
 )
 
 BENCHMARKS = (

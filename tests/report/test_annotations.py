@@ -1,6 +1,7 @@
 import re
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from report_examples import (
     CASE,
@@ -17,7 +18,7 @@ from runner_oracle import commands
 
 from gate.judge.model import Verdict
 from gate.report.annotations import MOST, annotate
-from gate.result import Policy, RunResult
+from gate.result import Place, Policy, RunResult
 
 LINE = re.compile(r"::(error|warning) file=([^:,]*),line=(\d+),title=([^:,]*)::(.*)")
 
@@ -83,3 +84,18 @@ def test_a_kernel_that_is_not_decided_says_why() -> None:
 def test_a_green_run_has_none() -> None:
     assert annotate(EXAMPLES["green"]()) == ""
     assert annotate(EXAMPLES["unmatched"]()) == ""
+
+
+PLACES = {
+    Place.STORE: "at ops/softmax.py:27, the store of what is wrong",
+    Place.KERNEL: "at ops/softmax.py:27, where the kernel begins",
+    Place.ENTRY: "at ops/softmax.py",
+}
+
+
+@pytest.mark.parametrize("place", Place)
+def test_a_line_that_is_not_the_fault_is_not_shown_as_the_fault(place: Place) -> None:
+    op = replace(SOFTMAX_OP, findings=(replace(WRONG, place=place),))
+    text = annotate(result(kernel(SOFTMAX, Verdict.ILLUSION, "softmax"), ops=(op,)))
+    told = [line for line in unescaped(text).splitlines() if line.startswith("at ")]
+    assert told == ([PLACES[place]] if place in PLACES else [])
