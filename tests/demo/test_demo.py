@@ -125,3 +125,29 @@ def test_a_wheel_carries_the_examples_and_the_corpus(tmp_path: Path) -> None:
     }
     assert wanted <= inside
     assert not [name for name in inside if "__pycache__" in name or name.startswith("tests/")]
+
+
+def quoted(page: str) -> dict[str, str]:
+    """Return the headline and the table's row of the demo's comment as a page quotes them."""
+    lines = [line.removeprefix("> ") for line in (ROOT / page).read_text().splitlines()]
+    (head,) = [line for line in lines if line.startswith("### ⛔ Blocked: ")]
+    (row,) = [line for line in lines if line.startswith("| `ops/flash_attention.py::")]
+    return {"headline": head.partition(" (Checked on ")[0], "row": row}
+
+
+def test_the_pages_quote_one_comment() -> None:
+    assert quoted("README.md") == quoted("docs/read-a-finding.md")
+
+
+@pytest.mark.slow
+@pytest.mark.triton
+def test_the_pages_quote_the_comment_that_the_demo_makes(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gate", "demo", "--device", "interpreter", "--report-dir",
+         str(tmp_path / "reports")], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    comment = (tmp_path / "reports" / "comment.md").read_text()
+    page = quoted("README.md")
+    assert page["row"] in comment and page["headline"] in comment
