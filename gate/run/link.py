@@ -50,6 +50,11 @@ class Link(Protocol):
     def peak_mib(self) -> int:
         """The most resident memory that it was seen to have with its helpers, MiB; 0 unknown."""
 
+    @property
+    def starved(self) -> float:
+        """Seconds of the present request in which the process was ready to run and had no core; 0
+        where that is not known."""
+
     def prepare(self) -> int:
         """Make sure that a process is up and return its number: what one process has loaded, the
         next has not. Raises WorkerError when none can be started."""
@@ -77,6 +82,7 @@ class ProcessLink:
         self._peak_mib = 0
         self._child: Child | None = None
         self._closed = False
+        self.starved = 0.0
         self._use = threading.RLock()
 
     @property
@@ -210,14 +216,22 @@ class ProcessLink:
     def _exchange(self, child: Child, message: Any, seconds: float) -> Frame:
         nonce = secrets.token_hex(16)
         before = child.starved()
+
+        def watch() -> None:
+            child.watch()
+            self.starved = child.starved() - before
+
         child.channel.send(
             Frame(message=message, nonce=nonce), idle=child.watch,
             deadline=time.monotonic() + SEND_SECONDS,
         )  # fmt: skip
-        frame = child.channel.receive(
-            deadline=_patient(child, before, seconds), idle=child.watch,
-            max_blobs=self.settings.reply_bytes + _SLACK,
-        )  # fmt: skip
+        try:
+            frame = child.channel.receive(
+                deadline=patient(seconds, seconds + GRACE_SECONDS, lambda: self.starved),
+                idle=watch, max_blobs=self.settings.reply_bytes + _SLACK,
+            )  # fmt: skip
+        finally:
+            self.starved = 0.0
         if not secrets.compare_digest(frame.nonce.encode(), nonce.encode()):
             raise ProtocolError("a reply with the nonce of another request")
         return frame
@@ -242,18 +256,14 @@ class ProcessLink:
             self.discard()
 
 
-def _patient(child: Child, before: float, seconds: float) -> Callable[[], float]:
+def patient(seconds: float, allowed: float, starved: Callable[[], float]) -> Callable[[], float]:
     """Return the end of a request's time, which is the worker's own: on a machine with too much to
     do, what it was ready to run and had no core is not counted, within reason.
 
-    before  of `Child.starved`, when the request was sent
+    seconds  the request's limit
+    allowed  the same with what is granted for its way
+    starved  seconds of the request without a core, so far
     """
-    limit = time.monotonic() + seconds + GRACE_SECONDS
+    limit = time.monotonic() + allowed
     most = max(MOST_STARVED * seconds, MOST_STARVED_SECONDS)
-
-    def end() -> float:
-        if time.monotonic() < limit:
-            return limit
-        return limit + min(child.starved() - before, most)
-
-    return end
+    return lambda: limit + min(starved(), most)

@@ -179,6 +179,11 @@ class KernelWorker:
         """The most resident memory of one of its processes with its helpers, MiB; 0 unknown."""
         return self._trees.peak_mib
 
+    @property
+    def starved(self) -> float:
+        """Seconds of the present request in which its process was ready to run and had no core."""
+        return self._trees.starved
+
     def load(self, request: LoadRequest) -> LoadReply:
         """Import an entry; a process that is lost over it is an error of the reply.
 
@@ -297,6 +302,11 @@ class ReferenceWorker:
             namespace=self.settings.namespace,
         )
         return ProcessLink(spec, self.settings)
+
+    @property
+    def starved(self) -> float:
+        """Seconds of the present request in which its process was ready to run and had no core."""
+        return self._trees.starved
 
     def evaluate(self, request: ReferenceRequest) -> ReferenceReply:
         """Evaluate a reference; a lost process is an error of the reply."""

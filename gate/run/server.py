@@ -20,7 +20,7 @@ from typing import Any
 
 from gate.errors import DeviceError, ProtocolError, WorkerError
 from gate.run.capacity import lanes_for, visible_gpus
-from gate.run.frames import Channel, ChannelClosed, Frame
+from gate.run.frames import Channel, ChannelClosed, DeadlinePassed, Frame
 from gate.run.pool import KernelWorker, ReferenceWorker, start_references, start_workers
 from gate.run.protocol import (
     LoadRequest,
@@ -30,10 +30,13 @@ from gate.run.protocol import (
     RunRequest,
 )
 from gate.run.remote import MAX_LANES, hung_up
-from gate.run.serving import ServerInfo, WorkerStart
+from gate.run.serving import ServerInfo, Waiting, WorkerStart
 from gate.run.settings import WorkerSettings
 from gate.scratch import Scratch, sweep
 
+_LOOK_SECONDS = 0.2
+_WORTH_TELLING = 0.5
+"""Seconds without a core since the other side was last told."""
 OWN_USER_ONLY = 0o600
 """Mode of the socket unless said otherwise."""
 
@@ -119,9 +122,11 @@ def _connection(peer: socket.socket, served: Served, number: int) -> None:
         channel.send(Frame(message=worker.info))
         while True:
             frame = channel.receive()
-            _watch(worker, fd, done := threading.Event())
-            reply = _relay(worker, frame.message)
-            done.set()
+            watched = _Watched(worker, channel, frame.nonce)
+            try:
+                reply = _relay(worker, frame.message)
+            finally:
+                watched.end()
             channel.send(Frame(message=reply, nonce=frame.nonce))
     except (ChannelClosed, ProtocolError, WorkerError, DeviceError, OSError) as problem:
         if not isinstance(problem, ChannelClosed):
@@ -164,13 +169,39 @@ def _relay(worker: KernelWorker | ReferenceWorker, message: Any) -> Any:
     raise ProtocolError(f"a {type(worker).__name__} does not answer {type(message).__name__}")
 
 
-def _watch(worker: KernelWorker | ReferenceWorker, fd: int, done: threading.Event) -> None:
-    """End the worker when the other side hangs up while a request runs."""
+class _Watched:
+    """A request at work: when the other side hangs up its worker is ended, and the other side is
+    told while that gets no core."""
 
-    def look() -> None:
-        while not done.wait(0.2):
-            if hung_up(fd):
-                worker.close()
+    def __init__(
+        self, worker: KernelWorker | ReferenceWorker, channel: Channel, nonce: str
+    ) -> None:
+        self._worker = worker
+        self._channel = channel
+        self._nonce = nonce
+        self._done = threading.Event()
+        self._speaks = threading.Lock()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def end(self) -> None:
+        """Say no more: the reply comes."""
+        with self._speaks:
+            self._done.set()
+
+    def _look(self) -> None:
+        told = 0.0
+        while not self._done.wait(_LOOK_SECONDS):
+            if hung_up(self._channel.read_fd):
+                self._worker.close()
                 return
+            starved = self._worker.starved
+            if starved - told >= _WORTH_TELLING:
+                told = starved
+                with contextlib.suppress(ChannelClosed, DeadlinePassed):
+                    self._tell(starved)
 
-    threading.Thread(target=look, daemon=True).start()
+    def _tell(self, starved: float) -> None:
+        with self._speaks:
+            if not self._done.is_set():
+                message = Waiting(starved=starved)
+                self._channel.send(Frame(message=message, nonce=self._nonce))

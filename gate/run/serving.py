@@ -2,7 +2,8 @@
 
 A worker speaks first (`WorkerInfo`). A server does too (`ServerInfo`), the run says how it wants
 its worker (`WorkerStart`), and that worker's greeting follows. Requests and replies are those of
-`gate.run.protocol`.
+`gate.run.protocol`; while one is at work a server may say how long its worker got no core
+(`Waiting`).
 """
 
 from __future__ import annotations
@@ -56,3 +57,11 @@ class WorkerInfo:
     """Memory of the device, MiB; 0 where it is the host's."""
     notes: tuple[str, ...] = ()
     """What the user should know (an unknown Triton version, a missing compiler)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The request is at work still, on a machine with too much to do. From a server only."""
+
+    starved: float
+    """Seconds since the request came in which the worker was ready to run and had no core."""

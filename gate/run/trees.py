@@ -126,6 +126,12 @@ class Trees:
             links = [*self._links.values(), *([self._spare] if self._spare else [])]
             return max([self._peak_mib, *(link.peak_mib for link in links)])
 
+    @property
+    def starved(self) -> float:
+        """Seconds of the present request in which its process got no core."""
+        with self._lock:
+            return max((link.starved for link in self._links.values()), default=0.0)
+
     def close(self) -> None:
         """End every process, also one that is starting."""
         self._settled.set()
