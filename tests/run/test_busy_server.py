@@ -98,6 +98,8 @@ def test_one_claim_is_worth_no_more_than_the_time_that_had_passed(
 ) -> None:
     def say(channel: Channel, frame: Frame) -> None:
         channel.send(Frame(message=Waiting(starved=1e9), nonce=frame.nonce))
+        time.sleep(4)
+        channel.send(Frame(message=LoadReply(), nonce=frame.nonce))
 
     answer = asked(tmp_path / "s", say)
     assert answer.lost is not None and answer.lost.type == "hang"
