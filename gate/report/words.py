@@ -9,6 +9,7 @@ from typing import assert_never
 
 from gate.judge.model import BenchmarkVerdict, Comparison, FailureKind, Verdict
 from gate.judge.wording import NOTHING_SEPARATES
+from gate.report.fillwords import told_fills
 from gate.report.text import apart, number, plural
 from gate.result import Finding, KernelReport, OpReport, Place, RunResult
 
@@ -224,8 +225,9 @@ def hidden_by(finding: Finding, mark: Mark) -> str:
     parts = _HIDDEN.split(finding.diagnosis.condition, maxsplit=1)
     if len(parts) < 3:
         return ""
-    how = "with the values of" if parts[1] != "where" else "where"
-    return f"Does not show {how} {mark(parts[2].replace('`', ''))}."
+    if parts[1] == "where":
+        return f"Does not show where {mark(parts[2].replace('`', ''))}."
+    return f"Does not show with {told_fills(parts[2], mark)}."
 
 
 def case_gist(case: str) -> str:

@@ -214,9 +214,9 @@ def test_the_values_that_hide_a_bug_are_told_beside_it_and_not_in_the_first_line
         kernel(SOFTMAX, Verdict.ILLUSION, "softmax"),
         ops=(replace(SOFTMAX_OP, findings=(replace(WRONG, diagnosis=told),)),),
     )
-    first = comment(made).splitlines()[1]
-    assert "exactly when `H % 128 != 0`, though" in first
-    assert "Does not show with the values of `large in x and others`." in comment(made)
+    text = comment(made)
+    assert "exactly when `H % 128 != 0`, though" in text.splitlines()[1]
+    assert "Does not show with very large values (`large`) in `x`, and with others." in text
 
 
 def test_a_bound_on_the_values_that_hides_a_bug_is_told_beside_it() -> None:
