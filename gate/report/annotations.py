@@ -9,6 +9,7 @@ from gate.report.replay import can_paste, replay_line
 from gate.report.text import clean, line_safe, plural
 from gate.report.words import (
     all_findings,
+    condition_line,
     does,
     kernel_name,
     meaning,
@@ -58,7 +59,7 @@ def _blocks(finding: Finding, op: str, result: RunResult) -> bool:
 def _finding(result: RunResult, finding: Finding, level: str) -> str:
     lines = [statement(finding, str)]
     if finding.diagnosis.condition:
-        lines.append(finding.diagnosis.condition)
+        lines.append(condition_line(finding))
     if finding.diagnosis.cause:
         lines.append(f"likely cause: {finding.diagnosis.cause}")
     if finding.place is not Place.FAULT:

@@ -20,6 +20,7 @@ from gate.report.text import clean, line_safe, log_guarded, number, plural
 from gate.report.words import (
     all_findings,
     benchmark_words,
+    condition_line,
     device_words,
     does,
     kernel_name,
@@ -150,7 +151,7 @@ def _finding(result: RunResult, op: OpReport, finding: Finding) -> list[Line]:
     facts = [
         ("at", place_words(finding, line_safe)),
         ("wrong", statement(finding, line_safe)),
-        ("when", line_safe(told.condition)),
+        ("when", line_safe(condition_line(finding))),
         ("cause", line_safe(told.cause)),
         *(("way out", line_safe(mend)) for mend in told.mends),
         ("case", line_safe(finding.case, 4000)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gate.report.replay import can_paste, replay_line
-from gate.report.words import benchmark_words, origin_words, spread, statement
+from gate.report.words import benchmark_words, condition_line, origin_words, spread, statement
 from gate.result import Finding, OpReport, RunResult
 
 
@@ -14,7 +14,7 @@ def finding_text(result: RunResult, op: OpReport, finding: Finding) -> str:
         lines.append(f"replay: {replay_line(finding, result.info.device)}")
     told = finding.diagnosis
     if told.condition:
-        lines.append(told.condition)
+        lines.append(condition_line(finding))
     if told.cause:
         lines.append(f"likely cause: {told.cause}")
     lines += [f"way out: {mend}" for mend in told.mends]

@@ -230,6 +230,13 @@ def hidden_by(finding: Finding, mark: Mark) -> str:
     return f"Does not show with {told_fills(parts[2], mark)}."
 
 
+def condition_line(finding: Finding) -> str:
+    """Return the condition of a finding in one line of plain text, and what hides it in words."""
+    condition = _HIDDEN.split(finding.diagnosis.condition, maxsplit=1)[0]
+    hiding = hidden_by(finding, str).rstrip(".")
+    return f"{condition}; {hiding[0].lower()}{hiding[1:]}" if hiding else condition
+
+
 def case_gist(case: str) -> str:
     """Return the dims and dtypes of a case text, without the rest.
 
