@@ -178,8 +178,9 @@ class Crew:
         """The life of a lane: do one job after the other."""
 
         def up() -> bool | None:
-            with self._change:
-                return None if lane in self._problems else lane in self._running
+            # Asked with the queue locked: taking our own lock as well would meet `submit`, which
+            # takes the two the other way round, and both would wait for ever.
+            return None if lane in self._problems else lane in self._running
 
         while (task := self._jobs.take(up)) is not None:
             task.run(lane, self.clock)

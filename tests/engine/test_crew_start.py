@@ -144,3 +144,11 @@ def test_jobs_fail_when_the_reference_does_not_come_up(monkeypatch: pytest.Monke
             for _ in range(1000):  # the crew is told a moment later
                 crew.call(number)
                 time.sleep(0.01)
+
+
+def test_a_lane_takes_jobs_while_another_thread_holds_the_crew() -> None:
+    with Crew(WorkerSettings(), 1) as crew:
+        assert crew.call(number) == 0
+        for _ in range(3):  # the first may find the lane on its way to the queue
+            with crew._change:  # as `submit` does, which then waits for the queue
+                assert crew.submit(number).result(timeout=60) == 0
