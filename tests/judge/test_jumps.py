@@ -51,6 +51,35 @@ def test_truncation_for_rounding_is_wrong_in_every_dtype(dtype: str) -> None:
     assert w.judge(out).status is CaseStatus.FAIL
 
 
+def edges_world(scale: float, step: float) -> World:
+    """Eight rows whose values lie at half a step of the grid, or beside it; others as they come."""
+    plain = quant_world("bfloat16")
+    x, s = to_float64(plain["x"]), plain["s"].copy()
+    x[:8] = step * (2 * (np.arange(8 * 256) % 50).reshape(8, 256) - 49)
+    s[:8] = scale
+    inputs = {"x": encode(x, "bfloat16"), "s": s}
+    return world(QUANT, CASE.format("bfloat16", "normal"), quantise, inputs)
+
+
+def test_one_rounding_may_flip_all_elements_beside_an_edge_the_same_way() -> None:
+    w = edges_world(float(np.nextafter(np.float32(0.05), np.float32(0))), 0.125)
+    ratio = to_float64(w["x"]).astype(np.float32) / w["s"][:, None]
+    near = np.clip(np.round(np.nextafter(ratio, np.float32(0))), -127, 127)
+    assert (near != w.truth[0]).sum() > 500
+    assert (np.abs(near) <= np.abs(w.truth[0])).all()
+    assert w.judge(near.astype(np.int8)).status is CaseStatus.PASS
+    cut = np.trunc(np.clip(ratio, -127, 127))
+    assert w.judge(cut.astype(np.int8)).status is CaseStatus.FAIL
+
+
+def test_exact_ties_that_all_break_upwards_are_another_rule() -> None:
+    w = edges_world(0.0625, 0.03125)
+    ratio = to_float64(w["x"]) / w["s"][:, None].astype(np.float64)
+    out = np.floor(np.clip(ratio, -127, 127) + 0.5)
+    assert (out != w.truth[0]).sum() > 500
+    assert w.judge(out.astype(np.int8)).status is CaseStatus.FAIL
+
+
 def test_torch_like_flips_in_bfloat16_are_excused() -> None:
     w = quant_world("bfloat16")
     out = quantise(w["x"], w["s"]).astype(np.int8)
