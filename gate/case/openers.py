@@ -221,7 +221,9 @@ class Sizer:
         tensors = len(frame.tensors) + len(frame.schema.returns)
         self.room = max(limits.elements // max(tensors, 1), 1)
         self.can_be_empty = any(
-            level.value == 0 for factor in self.factors for level in factor.levels
+            level.value == 0 or (isinstance(level.value, tuple) and 0 in level.value)
+            for factor in self.factors
+            for level in factor.levels
         )
 
     def sizes(self, kind: str, index: int) -> dict[str, Any]:
@@ -313,6 +315,8 @@ class Sizer:
 
     def _group(self, factor: Factor, kind: str, cap: float, turn: int) -> Any:
         levels = [lv for lv in factor.levels if extent_of(lv.value) <= cap] or [factor.levels[-1]]
+        if kind != "zero":  # of an empty tensor no layout and no value shows anything
+            levels = [lv for lv in levels if 0 not in lv.value] or levels
         if kind in ("tiny", "zero"):
             key = 0 if kind == "zero" else 1
             small = [lv for lv in levels if lv.value and min(lv.value) <= key]

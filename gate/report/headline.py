@@ -77,7 +77,7 @@ def _undecided(result: RunResult, mark: Mark) -> str:
         failed = sum(op.counts.failed for op in result.ops)
         so_far = "nothing that ran was wrong" if not failed else f"{failed:,} failed"
         if not ran:
-            return "the run was cut short before its first case."
+            return "the run was cut short before it was through with an op."
         after = f"after {ran:,} of {plural(planned, 'case')}"
         return f"the run was cut short {after}; {so_far}."
     unsettled = [k for k in ranked(result) if k.verdict.is_unsettled]

@@ -244,6 +244,26 @@ def test_maxima_are_reached_where_they_are_affordable() -> None:
     assert 1024 in [case.dim("K") for case in make_plan(matmul(), device="cuda", cases=64).cases]
 
 
+def test_openers_other_than_the_empty_one_have_elements_where_a_dim_group_may_be_empty() -> None:
+    text = """
+format: 1
+op: silu
+entry: k.py::silu
+reference: F.silu(x)
+dims: {"...": {rank: 0..3, range: 0..512}, H: 1..4096}
+dtypes: {T: [float32, float16]}
+args:
+  x: {tensor: [..., H], dtype: T}
+returns:
+  y: {tensor: [..., H], dtype: T}
+"""
+    [one] = load_text(text.encode(), "silu.op.yaml")
+    plan = make_plan(one, cases=30)
+    openers = [p for p in plan.planned if p.stage == "opener"]
+    empty = [p.why for p in openers if 0 in dict(p.case.dims)["..."]]
+    assert empty == ["empty sizes"]
+
+
 def test_empty_sizes_are_planned_where_they_are_legal() -> None:
     plan = make_plan(all_schemas()["integers"])
     assert any(case.dim("N") == 0 for case in plan.cases[:16])

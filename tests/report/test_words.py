@@ -164,9 +164,10 @@ def test_the_finding_of_the_kernel_itself_is_told_first() -> None:
     assert headline(made, marked).startswith("Blocked: <softmax_kernel> returns wrong values")
 
 
-def test_an_interruption_before_the_first_case_says_so() -> None:
+def test_an_interruption_before_an_op_is_through_says_so() -> None:
     made = replace(result(kernel(NORM, Verdict.UNDECIDED, "x")), interrupted=True)
-    assert headline(made, marked) == "Not decided: the run was cut short before its first case."
+    words = "Not decided: the run was cut short before it was through with an op."
+    assert headline(made, marked) == words
 
 
 def test_a_defect_without_a_finding_is_still_named() -> None:
