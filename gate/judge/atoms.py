@@ -31,6 +31,9 @@ TELLING_DIGITS = 3
 """Digits of a bound on values, at most: what only a longer number parts, chance parted."""
 SIGN_COST = 1.75
 """What it costs to say that some value is negative, or positive: a sign is not a chance bound."""
+PASSED_EXTRA = 0.5
+"""What it costs more to say that an optional arg is passed than that it is not: less than to
+compare it with a size, for each such comparison is false where it is None."""
 FILL_COST = 2.5
 """What it costs to name a fill, which is a word of ours: what its values are like says more."""
 _FLAG_COSTS = (
@@ -199,7 +202,8 @@ def _others(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:
     for name in dict.fromkeys(name for case in cases for name in case.flags):
         cost = next((cost for part, cost in _FLAG_COSTS if part in name), 1.1)
         yield make_atom(name, cost, _owner(name), "flag")
-        yield make_atom(negated(name), cost + 0.6, _owner(name), "flag")
+        extra = PASSED_EXTRA if name.endswith(" is None") else 0.6
+        yield make_atom(negated(name), cost + extra, _owner(name), "flag")
 
 
 def _traits(cases: Sequence[Factors], failed: Mask) -> Iterator[Atom]:

@@ -255,6 +255,17 @@ def _tail(clues: Clues) -> Cause | None:
     if atom is None:
         return None
     dim, tile = atom.subject, f" of {atom.value:g}" if atom.value else ""
+    if atom.kind == "power" and not clues.reduced(dim):
+        return Cause(
+            text=f"the block is {dim} rounded up to a power of two: lanes past the end of {dim} "
+            f"leak into a reduction or are not masked, or its size stands where {dim} is meant",
+            mends=(
+                f"mask with `< {dim}`, and give loads that are reduced the neutral element as "
+                "`other`: 0 for a sum, -inf for a maximum",
+                f"use {dim} itself in offsets, strides and counts, and the block's size in "
+                "`tl.arange` only",
+            ),
+        )
     if clues.reduced(dim) or "tile" not in clues.pattern:
         fill = fill_word(clues)
         into = " as 0, which wins a maximum of negative values" if fill == "negative" else ""

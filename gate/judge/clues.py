@@ -42,8 +42,14 @@ class Clues:
         return next((atom for atom in atoms if atom.kind in kinds), None)
 
     def reduced(self, dim: str) -> bool:
-        """Whether a dim is in some input and in no output: the op reduces over it."""
+        """Whether a dim is in no output, not even as a part of another: the op reduces over it."""
         outs = {e.text for r in own_returns(self.schema) for e in r.shape or ()}
+        parts = {d.name: d.derived.names for d in self.schema.dims if d.derived is not None}
+        waiting = list(outs)
+        while waiting:
+            inside = parts.get(waiting.pop(), frozenset()) - outs
+            outs |= inside
+            waiting.extend(inside)
         return bool(outs) and dim not in outs
 
 

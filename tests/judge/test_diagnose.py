@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from judge_fakes import KERNEL, MATMUL, UNARY, dim, op, ret, scalar, span, tensor
+from judge_fakes import KERNEL, MATMUL, UNARY, dim, expr, op, ret, scalar, span, tensor
 
 from gate.case.model import Case
 from gate.case.text import format_case, parse_case
@@ -22,7 +22,7 @@ from gate.judge.model import Comparison, Failure, FailureKind
 from gate.judge.separate import separations
 from gate.judge.wording import NOTHING_SEPARATES
 from gate.schema.load import load_text
-from gate.schema.model import Domain, Layouts, OpSchema, Values
+from gate.schema.model import DimKind, Domain, Layouts, OpSchema, Values
 
 Trigger = Callable[[Factors], bool]
 
@@ -130,6 +130,20 @@ def test_options_and_missing_args_are_factors() -> None:
     assert found.condition == "fails exactly when w is None"
     found, _ = investigate(schema, plan, lambda f: f.flags["causal"] and not f.flags["w is None"])
     assert found.condition == "fails exactly when causal and w is not None"
+
+
+def test_an_option_that_is_passed_is_not_told_as_one_that_differs_from_a_size() -> None:
+    schema = op(
+        dims=(dim("H"),),
+        args=(tensor("x", "H"), replace(scalar("cap", "float", 30.0), optional=True)),
+        returns=(ret("y", "H"),),
+    )
+    plan = tuple(
+        f"op[H={h}; T=float32; x=contiguous/normal cap={cap}; seed=000001]"
+        for h, cap in [(16, "null"), (17, "30.0"), (64, "30.0"), (5, "null")]
+    )
+    found, _ = investigate(schema, plan, lambda f: not f.flags["cap is None"])
+    assert found.condition == "fails exactly when cap is not None"
 
 
 def test_what_the_inputs_hold_is_a_factor() -> None:
@@ -276,6 +290,17 @@ def test_the_layout_of_a_gradient_is_promised_in_a_form_that_loads(written: str)
 def test_causes_in_the_words_of_the_field(trigger: Trigger, pattern: str, words: str) -> None:
     found, _ = investigate(UNARY, PLAN, trigger, pattern=pattern)
     assert words in found.cause
+
+
+def test_a_part_of_an_output_s_dim_that_is_no_power_of_two_is_not_taken_for_reduced() -> None:
+    schema = op(
+        dims=(dim("HALF"), replace(dim("D"), kind=DimKind.DERIVED, derived=expr("2 * HALF"))),
+        args=(tensor("x", "D"),), returns=(ret("y", "D"),),
+    )  # fmt: skip
+    atom = make_atom("HALF is not a power of two", 1.5, "HALF", "power")
+    clues = Clues(schema=schema, failure=failure(), condition=Condition(atoms=(atom,)), tiles=())
+    found = find_cause(clues)
+    assert found is not None and "its size stands where HALF is meant" in found.text
 
 
 def test_a_rebound_tensor_is_no_store() -> None:
