@@ -15,7 +15,7 @@ from gate.judge.facts import LIST, OBJECT
 from gate.judge.model import FailureKind
 from gate.judge.repeated import keeps_state
 from gate.judge.valuecauses import by_value, option, special_values, tiny, traits
-from gate.schema.model import OpSchema
+from gate.schema.model import CompareKind, OpSchema
 
 LAYOUT_WAYS = (
     "call `.contiguous()` on `{arg}` in the launcher",
@@ -152,6 +152,22 @@ def _by_hint(clues: Clues) -> Cause | None:
                 mends=("convert operands with `.to(tl.float32)` and cast once, at the store",),
             )
     return None
+
+
+def _random(clues: Clues) -> Cause | None:
+    """Random values that are judged by their mean: no tile, loop or layout is to blame."""
+    where = clues.failure.key
+    ret = next((r for r in clues.schema.returns if r.name == where), None)
+    wrong = clues.failure.kind is FailureKind.WRONG_VALUE
+    if ret is None or ret.compare is None or ret.compare.kind is not CompareKind.MEAN or not wrong:
+        return None
+    return Cause(
+        text=f"`{where}` is drawn against a wrong threshold, or programs draw the same numbers",
+        mends=(
+            "keep where `tl.rand(seed, offsets) > p`: that is a share of 1 - p",
+            "give each element a number of its own: `pid * BLOCK + tl.arange(0, BLOCK)` as offsets",
+        ),
+    )
 
 
 def _outside_by_layout(clues: Clues) -> Cause | None:
@@ -348,6 +364,6 @@ def _relation(clues: Clues) -> Cause | None:
 
 
 _RULES: tuple[Callable[[Clues], Cause | None], ...] = (
-    _by_hint, _made_constant, _sentinel, _empty_segment, _outside_by_layout, _by_kind, _layout,
-    _tail, _many_tiles, _relation, tiny, option, traits, special_values, by_value,
+    _by_hint, _random, _made_constant, _sentinel, _empty_segment, _outside_by_layout, _by_kind,
+    _layout, _tail, _many_tiles, _relation, tiny, option, traits, special_values, by_value,
 )  # fmt: skip

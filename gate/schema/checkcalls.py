@@ -227,7 +227,9 @@ def _grad(ctx: Context) -> None:
         if arg is not None and arg.io in (Io.OUT, Io.SCRATCH):
             ctx.bad(("grad",), f"{name} is io: {arg.io.value}; it has no gradient")
     if not grad.returns and not carriers and ctx.schema.entry.grid is None:
-        ctx.bad(("grad",), "no return is a float, so there is nothing to differentiate")
+        told = [ret.name for ret in ctx.schema.returns if ret.given]
+        words = f", {', '.join(told)} aside, which the reference is told by `given`" if told else ""
+        ctx.bad(("grad",), f"no return is a float{words}, so there is nothing to differentiate")
 
 
 def _lists(ctx: Context) -> None:

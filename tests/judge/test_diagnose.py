@@ -22,7 +22,7 @@ from gate.judge.model import Comparison, Failure, FailureKind
 from gate.judge.separate import separations
 from gate.judge.wording import NOTHING_SEPARATES
 from gate.schema.load import load_text
-from gate.schema.model import DimKind, Domain, Layouts, OpSchema, Values
+from gate.schema.model import Compare, CompareKind, DimKind, Domain, Layouts, OpSchema, Values
 
 Trigger = Callable[[Factors], bool]
 
@@ -301,6 +301,18 @@ def test_a_part_of_an_output_s_dim_that_is_no_power_of_two_is_not_taken_for_redu
     clues = Clues(schema=schema, failure=failure(), condition=Condition(atoms=(atom,)), tiles=())
     found = find_cause(clues)
     assert found is not None and "its size stands where HALF is meant" in found.text
+
+
+def test_random_values_with_another_mean_are_no_loop_that_is_right_for_one_tile() -> None:
+    mean = Compare(kind=CompareKind.MEAN, mean=expr("0.5"))
+    schema = op(args=(tensor("x", "B H"),), returns=(ret("y", "B H", "bool", compare=mean),))
+    atom = make_atom("H > 64", 1.6, "H", "above", 64)
+    clues = Clues(
+        schema=schema, failure=failure(pattern="everywhere"), condition=Condition(atoms=(atom,)),
+        tiles=(),
+    )  # fmt: skip
+    found = find_cause(clues)
+    assert found is not None and "programs draw the same numbers" in found.text
 
 
 def test_a_rebound_tensor_is_no_store() -> None:
