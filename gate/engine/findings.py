@@ -9,7 +9,7 @@ from gate.case.model import Case
 from gate.case.shrink import shrink, sort_key
 from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
-from gate.engine.diagnosis import diagnose_finding, explain
+from gate.engine.diagnosis import Known, diagnose_finding, explain
 from gate.engine.history import kept_state, may_follow, run_anew
 from gate.engine.lanes import Crew
 from gate.engine.place import place_of
@@ -125,7 +125,7 @@ def _finding(
     alike = [record for record in records if record.force == start.force]
     diagnosis = Diagnosis()
     if alone:
-        diagnosis = explain(task, _shown(group, shown), (), tiles)
+        diagnosis = explain(task, _shown(group, shown), Known(), tiles)
     elif settings.explain:
         diagnosis = diagnose_finding(
             task, hunter.crew, settings, _shown(group, shown), alike, shown, tiles

@@ -90,9 +90,10 @@ class RunSettings:
     shrink_runs: int = 60
     """Kernel runs that shrinking one finding may take."""
     shrink_seconds: float = 20.0
-    """Seconds that shrinking one finding may take."""
+    """Seconds that shrinking one finding may take, then looking for its condition, then putting
+    that to the test."""
     diagnose_runs: int = 24
-    """Extra cases that a diagnosis may run."""
+    """Extra cases that the search for a condition may run; its tests take a few more."""
     benchmarks: bool = False
     """Run the benchmark oracles on every op, not only on those with a finding."""
     oracles: bool = True

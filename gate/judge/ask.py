@@ -8,30 +8,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gate.case.bind import bind
-from gate.case.bound import BoundCase, BoundTensor
-from gate.case.frame import Frame
-from gate.case.layouts import layouts_for
-from gate.case.model import ArgChoice, Case, TensorChoice
+from gate.case.model import Case, TensorChoice
 from gate.case.text import format_case
-from gate.errors import CaseTextError
 from gate.judge.atoms import ORDINARY
 from gate.judge.conditions import Condition
 from gate.judge.factors import Factors, JudgedCase, factors_of
 from gate.judge.separate import rivals
+from gate.judge.variations import all_plain, largest_extents, legal, other_dims, other_words
 from gate.schema.model import OpSchema
 
-EXTENTS = (1, 2, 3, 7, 16, 17, 32, 48, 64, 65, 100, 128, 129, 256, 257, 384, 512, 513, 1024, 1025)
-"""Extents that are tried for a dim."""
-GROWTH = 2
-"""A candidate's extent is at most this many times the largest that was run: cost stays alike."""
 ANCHOR_ELEMENTS = 4096
 """Product of the extents of a case that others are made from, at most."""
 RIVALS = 120
@@ -42,8 +34,6 @@ SHARPNESS = 1.5
 """How fast a condition gets unlikely with its cost."""
 GAIN_LEAST = 0.01
 """A case that is expected to tell less than this (in bits) is not run."""
-LAYOUTS_TRIED = 5
-"""Layouts tried for one tensor, plainest first."""
 
 Answers = npt.NDArray[np.bool_]
 
@@ -81,7 +71,7 @@ def ask(
     if not by_value:
         open_ones = [condition for condition in open_ones if not condition.of_values]
     candidates = filter(fits, _candidates(schema, failing, passing, tiles))
-    options = _legal(schema, candidates, tried, values=by_value)
+    options = legal(schema, candidates, tried, values=by_value)
     if not open_ones:
         anchor = min(failing, key=_size)
         return tuple(_in_turn([case for case, _ in options], anchor)[:count])
@@ -155,14 +145,14 @@ def _gain(groups: npt.NDArray[np.int64], answer: Answers, weights: npt.NDArray[A
 def _candidates(
     schema: OpSchema, failing: list[Case], passing: list[Case], tiles: Sequence[int]
 ) -> Iterator[Case]:
-    top = _largest_extents([*failing, *passing])
+    top = largest_extents([*failing, *passing])
     anchors = [*_anchors(failing), *_anchors(passing)[:1]]
     for anchor in anchors:
-        yield _all_plain(schema, anchor)
-        yield from _other_dims(schema, anchor, tiles, top)
-        yield from _other_words(schema, anchor, [*failing, *passing])
+        yield all_plain(anchor)
+        yield from other_dims(anchor, tiles, top)
+        yield from other_words(schema, anchor, [*failing, *passing])
     for case in failing[:8]:
-        yield _all_plain(schema, case)
+        yield all_plain(case)
 
 
 def _anchors(cases: list[Case]) -> list[Case]:
@@ -195,107 +185,3 @@ def _size(case: Case) -> tuple[int, int]:
         for one in extent if isinstance(extent, tuple) else (extent,):
             volume *= max(1, one)
     return odd, volume
-
-
-def _largest_extents(cases: list[Case]) -> dict[str, int]:
-    top: dict[str, int] = {}
-    for case in cases:
-        for name, extent in case.dims:
-            if isinstance(extent, int):
-                top[name] = max(top.get(name, 0), extent)
-    return top
-
-
-def _all_plain(schema: OpSchema, case: Case) -> Case:
-    plain = {n: _plain(c) for n, c in case.args if isinstance(c, TensorChoice)}
-    return replace(case, args=tuple((n, plain.get(n, c)) for n, c in case.args))
-
-
-def _plain(choice: TensorChoice) -> TensorChoice:
-    return replace(choice, layout="contiguous")
-
-
-def _other_dims(
-    schema: OpSchema, case: Case, tiles: Sequence[int], top: dict[str, int]
-) -> Iterator[Case]:
-    edges = {edge for tile in tiles for edge in (tile - 1, tile, tile + 1, 2 * tile, 3 * tile)}
-    for name, extent in case.dims:
-        if not isinstance(extent, int):
-            continue
-        near = {extent - 1, extent + 1, extent * 2, extent // 2}
-        limit = GROWTH * max(16, top.get(name, extent))
-        for value in sorted({*EXTENTS, *edges, *near}):
-            if 0 <= value <= limit and value != extent:
-                yield _with_dim(case, name, value)
-        for other, size in case.dims:
-            if other != name and isinstance(size, int) and size != extent:
-                yield _with_dim(case, name, size)
-
-
-def _with_dim(case: Case, name: str, value: int) -> Case:
-    return replace(case, dims=tuple((n, value if n == name else e) for n, e in case.dims))
-
-
-def _other_words(schema: OpSchema, case: Case, seen: list[Case]) -> Iterator[Case]:
-    for name, members in schema.dtypes:
-        for member in members:
-            yield replace(
-                case, dtypes=tuple((n, member if n == name else d) for n, d in case.dtypes)
-            )
-    for name, choice in case.args:
-        for other in _other_choices(name, choice, seen):
-            yield _with_arg(case, name, other)
-    yield from _other_layouts(schema, case)
-
-
-def _other_choices(name: str, choice: ArgChoice, seen: list[Case]) -> Iterator[ArgChoice]:
-    """Yield what an arg was in other cases: a scalar's value, None, or a tensor's fill."""
-    done: set[str] = set()
-    for case in seen:
-        other = dict(case.args).get(name)
-        if isinstance(choice, TensorChoice) and isinstance(other, TensorChoice):
-            fill = "normal" if not done else other.fill
-            other = replace(choice, fill=fill)
-        if other != choice and repr(other) not in done:
-            done.add(repr(other))
-            yield other
-
-
-def _other_layouts(schema: OpSchema, case: Case) -> Iterator[Case]:
-    try:
-        bound = bind(schema, case)
-    except CaseTextError:
-        return
-    for arg in bound.args:
-        if isinstance(arg, BoundTensor) and arg.place is not None and arg.make is None:
-            choice = case.choice(arg.name)
-            assert isinstance(choice, TensorChoice)
-            for layout in layouts_for(arg.arg, arg.place.shape, arg.dtype)[:LAYOUTS_TRIED]:
-                yield _with_arg(case, arg.name, replace(choice, layout=layout))
-
-
-def _with_arg(case: Case, name: str, value: ArgChoice) -> Case:
-    return replace(case, args=tuple((n, value if n == name else c) for n, c in case.args))
-
-
-def _legal(
-    schema: OpSchema, candidates: Iterable[Case], known: Sequence[Case], *, values: bool
-) -> list[tuple[Case, Factors]]:
-    """Keep candidates that fit the schema and were not run."""
-    frame = Frame(schema)
-    seen = {format_case(case) for case in known}
-    held: list[Case] = []
-    for case in candidates:
-        text = format_case(case)
-        if text not in seen and _binds(schema, case, frame) is not None:
-            seen.add(text)
-            held.append(case)
-    found = list(zip(held, factors_of(schema, held, values=values), strict=True))
-    return [(case, factors) for case, factors in found if factors.traits or not values]
-
-
-def _binds(schema: OpSchema, case: Case, frame: Frame) -> BoundCase | None:
-    try:
-        return bind(schema, case, frame)
-    except CaseTextError:
-        return None

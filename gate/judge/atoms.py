@@ -103,10 +103,11 @@ def _column(atom: Atom, cases: Sequence[Factors]) -> Mask:
 def _dims(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> Iterator[Atom]:
     names = list(dict.fromkeys(name for case in cases for name in case.dims))
     for name in names:
-        yield from _tiles(name, tiles)
-        yield from _numeric(name, [c.dims.get(name) for c in cases], failed)
+        values = [c.dims.get(name) for c in cases]
+        yield from (a for a in _tiles(name, tiles) if any(v and v % a.value == 0 for v in values))
+        yield from _numeric(name, values, failed)
         yield make_atom(f"{name} is not a power of two", 1.5, name, "power")
-    whole = dict.fromkeys(n for case in cases for n, v in case.numbers.items() if v == int(v))
+    whole = dict.fromkeys(n for case in cases for n, v in case.numbers.items() if type(v) is int)
     plain = [name for name in (*names, *whole) if name.isidentifier()]
     for one, other in itertools.combinations(plain, 2):
         if one in names:

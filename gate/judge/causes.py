@@ -23,6 +23,10 @@ LAYOUT_WAYS = (
     "say in the schema what the kernel supports: {promise}",
 )
 """The three ways out of a finding that needs a non-contiguous arg."""
+BY_VALUE = frozenset(
+    {FailureKind.WRONG_VALUE, FailureKind.IMPRECISE, FailureKind.NONFINITE, FailureKind.PROPERTY}
+)
+"""Kinds of which each case shows as much of a bug as its values let it."""
 _START = re.compile(r"\b(?:columns?|rows?|elements?|ind(?:ex|ices)|between) (\d+)")
 """Where the words of a pattern say that the wrong elements of an axis begin."""
 
@@ -40,7 +44,13 @@ def layout_ways(schema: OpSchema, arg: str) -> tuple[str, ...]:
 
 
 def find_cause(clues: Clues) -> Cause | None:
-    """Return the first cause that fits, or None."""
+    """Return the first cause that fits, or None.
+
+    Of wrong values that something else outnumbers nothing is said: they point to no cause of their
+    own.
+    """
+    if not clues.main and clues.failure.kind in BY_VALUE:
+        return None
     for rule in _RULES:
         cause = rule(clues)
         if cause is not None:
@@ -59,24 +69,10 @@ def _by_kind(clues: Clues) -> Cause | None:
                 text="an offset is computed in int32 and wraps at 2^31 on its way to the pointer",
                 mends=("cast the program id or the stride to `tl.int64` before the product",),
             )
-        case FailureKind.OOB_WRITE:
-            return Cause(
-                text=f"a store beside {where} is not masked, or its mask is off by one",
-                mends=("mask the store with `offsets < extent`, for each axis of the tile",),
-            )
-        case FailureKind.OOB_READ:
-            seen = clues.failure.comparison is None  # an access, not an output that gave it away
-            past = where if seen else f"one of the tensors that {where} is computed from"
-            return Cause(
-                text=f"a load reaches past {past}: its mask is missing or off by one",
-                mends=("mask the load with `offsets < extent` and give it an `other`",),
-            )
+        case FailureKind.OOB_WRITE | FailureKind.OOB_READ:
+            return _led_outside(clues)
         case FailureKind.UNWRITTEN:
-            return Cause(
-                text=f"some elements of {where} are never stored: too few programs, or a store "
-                "mask that is too narrow",
-                mends=("size the grid with `triton.cdiv(extent, BLOCK)`",),
-            )
+            return _unwritten(clues)
         case FailureKind.RACE:
             return Cause(
                 text="programs write one element, or read what another one writes, without atomics",
@@ -110,6 +106,48 @@ def _by_kind(clues: Clues) -> Cause | None:
             )
         case _:
             return None
+
+
+def _led_outside(clues: Clues) -> Cause:
+    """Why an access lies outside: by itself that does not tell a mask from an offset."""
+    where = f"`{clues.failure.key}`"
+    wrong = "its mask is missing or too wide, or its offset is wrong"
+    check = "check which stride, extent and program id each term of its offset needs"
+    if clues.failure.kind is FailureKind.OOB_WRITE:
+        return Cause(
+            text=f"a store leads outside {where}: {wrong}",
+            mends=("mask the store with `offsets < extent`, for each axis of the tile", check),
+        )
+    seen = clues.failure.comparison is None  # an access, not an output that gave it away
+    past = where if seen else f"one of the tensors that {where} is computed from"
+    return Cause(
+        text=f"a load reaches past {past}: {wrong}",
+        mends=("mask the load with `offsets < extent` and give it an `other`", check),
+    )
+
+
+def _unwritten(clues: Clues) -> Cause:
+    """Why elements are never stored, as far as the condition and their place tell."""
+    where = f"`{clues.failure.key}`"
+    empty = clues.atom("equal")
+    if empty is not None and empty.value == 0:
+        return Cause(
+            text=f"nobody stores {where} where {empty.text}: it is returned as it was allocated",
+            mends=(f"start {where} from zeros, or from what the reference gives there",),
+        )
+    some = f"some elements of {where} are never stored: too few programs"
+    if "tile" in clues.pattern and clues.atom("tile", "power") is not None:
+        return Cause(
+            text=f"{some}, or a store mask that is too narrow",
+            mends=("size the grid with `triton.cdiv(extent, BLOCK)`",),
+        )
+    return Cause(
+        text=f"{some}, a store mask that is too narrow, or an offset that leads elsewhere",
+        mends=(
+            "size the grid with `triton.cdiv(extent, BLOCK)`",
+            "check which stride, extent and program id each term of the store's offset needs",
+        ),
+    )
 
 
 def _mutated(clues: Clues) -> Cause:
@@ -229,6 +267,7 @@ def _layout(clues: Clues) -> Cause | None:
         for word in (
             "not contiguous",
             "another stride",
+            "are not packed",
             "is expanded",
             "at an offset",
             "other strides",
@@ -257,12 +296,14 @@ def _layout(clues: Clues) -> Cause | None:
             text=f"`{arg}` is taken for one value repeated where only some of its strides are 0",
             mends=(f"ask whether all strides of `{arg}` are 0, not whether any is", *ways),
         )
-    if "another stride" in atom.text:
+    if "are not packed" in atom.text:
+        which = f"the rows of `{arg}` are read as if they were packed: its row stride is ignored"
+    elif "another stride" in atom.text:
         which = f"the last stride of `{arg}` is taken for 1"
     elif "expanded" in atom.text:
         which = f"`{arg}` is read as if it were materialised: its strides of 0 are ignored"
     else:
-        which = f"`{arg}` is read as if it were contiguous: its strides never reach the launch"
+        which = f"`{arg}` is read as if it were contiguous, along one axis at least"
     return Cause(text=which, mends=ways)
 
 
@@ -282,22 +323,25 @@ def _tail(clues: Clues) -> Cause | None:
                 "`tl.arange` only",
             ),
         )
-    if clues.reduced(dim) or "tile" not in clues.pattern:
-        fill = fill_word(clues)
-        into = " as 0, which wins a maximum of negative values" if fill == "negative" else ""
+    if "tile" in clues.pattern and not clues.reduced(dim):
         return Cause(
-            text=f"lanes past the end of {dim} leak into a reduction over it{into}: the masked "
-            "load's `other`, or a missing mask",
-            mends=(
-                f"give the load of the last tile{tile} the neutral element as `other`: 0 for a "
-                "sum, -inf for a maximum",
-                "or mask the terms again before reducing: `tl.where(mask, term, 0)`",
-            ),
+            text=f"the last, partial tile{tile} of {dim} is not handled: the tail is not masked, "
+            "or the loop or grid stops one tile short",
+            mends=(f"cover {dim} with `triton.cdiv({dim}, BLOCK)` tiles and mask with `< {dim}`",),
         )
+    into = (
+        " as 0, which wins a maximum of negative values" if fill_word(clues) == "negative" else ""
+    )
     return Cause(
-        text=f"the last, partial tile{tile} of {dim} is not handled: the tail is not masked, or "
-        "the loop or grid stops one tile short",
-        mends=(f"cover {dim} with `triton.cdiv({dim}, BLOCK)` tiles and mask with `< {dim}`",),
+        text=f"whole tiles{tile} of {dim} are counted where the last one is partial: lanes past "
+        f"its end leak into a reduction{into} (the masked load's `other`, or a missing mask), the "
+        f"loop leaves it out, or the padded size stands for {dim}",
+        mends=(
+            f"give the load of the last tile{tile} the neutral element as `other`: 0 for a "
+            "sum, -inf for a maximum",
+            "or mask the terms again before reducing: `tl.where(mask, term, 0)`",
+            f"cover {dim} with `triton.cdiv({dim}, BLOCK)` tiles, and divide by {dim} itself",
+        ),
     )
 
 
@@ -306,13 +350,16 @@ def _many_tiles(clues: Clues) -> Cause | None:
     if atom is None or atom.value < 8:
         return None
     dim = atom.subject
+    known = atom.value in clues.tiles
     if clues.failure.kind is FailureKind.IMPRECISE or _only_narrow(clues):
         return Cause(
             text=f"error grows with {dim}: it is accumulated in a narrow dtype",
             mends=("accumulate in `tl.float32`, and cast once, at the store",),
         )
+    if not known:
+        return None
     times = factor(clues.pattern)
-    if times:
+    if times and clues.many:
         return Cause(
             text=f"the result is {times} times what it should be once {dim} is long: the loop "
             "over it does not rescale its accumulator when the maximum moves, or overwrites it",
@@ -326,7 +373,7 @@ def _many_tiles(clues: Clues) -> Cause | None:
                 "carry the accumulator from turn to turn, and rescale it when the maximum moves",
             ),
         )
-    if atom.value not in clues.tiles or not _starts_past(clues.pattern, atom.value):
+    if not _starts_past(clues.pattern, atom.value):
         return None
     return Cause(
         text=f"only the first {atom.value:g} of {dim} are handled: a block size stands for the "

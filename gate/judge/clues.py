@@ -10,6 +10,9 @@ from gate.judge.model import Failure
 from gate.schema.gradients import own_returns
 from gate.schema.model import OpSchema
 
+MANY = 4
+"""Wrong elements that are needed for what they have in common to mean anything."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clues:
@@ -25,11 +28,20 @@ class Clues:
     """Tile sizes of the kernel."""
     exact: bool = True
     """Whether every case without the condition passes."""
+    main: bool = True
+    """Whether no more cases failed otherwise than like this: what fails less often than something
+    else of the same op may be the same mistake, seen with other values."""
 
     @property
     def pattern(self) -> str:
         """Where and by what the output is wrong."""
         return self.failure.comparison.pattern if self.failure.comparison else ""
+
+    @property
+    def many(self) -> bool:
+        """Whether so many elements are wrong that what they have in common is no chance."""
+        compared = self.failure.comparison
+        return compared is None or compared.stats is None or compared.stats.wrong >= MANY
 
     @property
     def hints(self) -> tuple[str, ...]:

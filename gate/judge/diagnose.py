@@ -15,13 +15,13 @@ import numpy as np
 
 from gate.case.shrink import sort_key
 from gate.case.text import format_case
-from gate.judge.causes import find_cause
+from gate.judge.causes import BY_VALUE, find_cause
 from gate.judge.clues import Clues
 from gate.judge.conditions import Condition
 from gate.judge.factors import JudgedCase, factors_of
 from gate.judge.model import Failure, FailureKind
 from gate.judge.separate import ENOUGH, Separation, separations
-from gate.judge.wording import NOTHING_SEPARATES
+from gate.judge.wording import NOTHING_SEPARATES, in_cases
 from gate.schema.model import OpSchema
 
 NEARLY = 0.9
@@ -73,18 +73,26 @@ def diagnose(
     failure: Failure,
     *,
     tiles: Sequence[int] = (),
+    tested: bool = True,
 ) -> Explanation:
     """Explain a finding from all cases that were judged.
 
     judged   cases that failed like the finding, cases that passed, and cases that failed otherwise
     failure  the finding's failure, on its smallest case
     tiles    tile sizes of the kernel, from source, schema and launches
+    tested   whether further cases came out as the condition says; else it is said of these alone
 
     Raises
         CaseTextError  a case does not fit the schema
     """
     words, exact, found = _condition(schema, judged, tiles, failure.kind in CERTAIN)
-    clues = Clues(schema=schema, failure=failure, condition=found, tiles=tuple(tiles), exact=exact)
+    main = sum(e.failed for e in judged) >= sum(e.otherwise for e in judged)
+    if found is not None and not (tested and (main or failure.kind not in BY_VALUE)):
+        words = in_cases(words, sum(not entry.otherwise for entry in judged))
+    clues = Clues(
+        schema=schema, failure=failure, condition=found, tiles=tuple(tiles), exact=exact,
+        main=main,
+    )  # fmt: skip
     cause = find_cause(clues)
     return Explanation(
         condition=words,

@@ -47,7 +47,10 @@ _POWER = re.compile(r"(.+) is (not )?a power of two")
 _FILL = re.compile(r"(.+) is (not )?filled with (\w+)")
 _COMPARED = re.compile(r"(.+?) (==|!=|<=|>=|<|>) (\S+)")
 _AND = re.compile(r" and (?!\S+ have )")
-_STATED = re.compile(r"fails (?:exactly|only) when (.+?)(?: \(\d+ of \d+ such cases\))?(?:;.*)?")
+_STATED = re.compile(
+    r"(?:in the \d+ cases run, )?fails (?:exactly|only) when (.+?)"
+    r"(?: \(\d+ of \d+ such cases\))?(?:;.*)?"
+)
 _ALWAYS = re.compile(r"fails on (?:nearly )?every case\b.*")
 
 

@@ -31,6 +31,7 @@ from gate.judge.atoms import (
     untried_tiles,
 )
 from gate.judge.conditions import (
+    LIKELY,
     Condition,
     exact_conditions,
     necessary_conditions,
@@ -42,6 +43,9 @@ from gate.judge.reading import EVERY
 
 HIDING_COST = 0.8
 """What it costs to assume that some fills hide the bug."""
+HIDING_LEAST = 0.4
+"""Share of the cases under a condition that must fail for the values of the others to hide it:
+where most cases pass, the values are what it is about."""
 AGAINST_COST = 0.15
 """What each passing case costs that satisfies a condition and whose fills show the bug at times."""
 STRICT_COST = 0.6
@@ -84,7 +88,7 @@ class Separation:
     failing: int
     """Failing cases; all of them satisfy it."""
     seen: int
-    """Cases that satisfy it, hidden ones aside."""
+    """Cases that satisfy it, hidden ones among them."""
     hidden: tuple[tuple[str, str], ...] = ()
     """(arg, fill) that satisfy it and pass: values that hide the bug."""
     beyond: str = ""
@@ -188,7 +192,7 @@ def rivals(
     overlaps = [_overlap(separation, otherwise) for separation in found]
     least = min(overlaps, default=0.0) + OTHERWISE_COST
     found = [s for s, overlap in zip(found, overlaps, strict=True) if overlap <= least]
-    if not found or found[0].share < EXCEPTING_SHARE:
+    if not found or (not found[0].exact and found[0].share < EXCEPTING_SHARE):
         return []
     best = found[0].condition
     holds = np.asarray([best.holds(case) for case in cases], dtype=bool)
@@ -214,6 +218,7 @@ def _separations(
         found += [replace(s, assumed=s.assumed + STRICT_COST) for s in more]
         found += _strictly_excepting(failed, table, telling, strict)
     found += _ordinary(cases, failed, table) + _excepting(failed, table, telling)
+    found = [s for s in found if s.exact or s.share >= LIKELY]
     if certain:
         found = [replace(s, assumed=CERTAIN_TIMES * s.assumed) for s in found]
     if found and len(cases) >= ENOUGH:
@@ -319,7 +324,11 @@ def _exact(cases: Sequence[Factors], failed: Mask, table: Table, telling: Mask) 
         return []
     conditions = exact_conditions(narrowed(table, telling), failed[telling])
     found = [_completed(condition, cases, failed, telling) for condition in conditions[:LISTED]]
-    return [s for s in found if not any(_told_by_fill(s, arg) for arg, _ in s.hidden)]
+    return [
+        s
+        for s in found
+        if s.share >= HIDING_LEAST and not any(_told_by_fill(s, arg) for arg, _ in s.hidden)
+    ]
 
 
 def _told_by_fill(separation: Separation, arg: str) -> bool:
@@ -349,7 +358,9 @@ def _completed(
     }
     pairs = sorted({p for case in hidden for p in _fills(case) if p not in showing})
     names = tuple((name.removeprefix(FILL_OF), fill) for name, fill in pairs)
-    return replace(plain, hidden=names, assumed=HIDING_COST + AGAINST_COST * against)
+    return replace(
+        plain, hidden=names, seen=count + len(hidden), assumed=HIDING_COST + AGAINST_COST * against
+    )
 
 
 def _only_fill(cases: Sequence[Factors], failed: Mask, hidden: list[Factors]) -> Atom | None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from gate.judge.clues import Cause, Clues, factor, fill_word
 from gate.judge.model import FailureKind
+from gate.judge.pattern import PLAIN_FACTORS
 
+CANCELS = 4.0
+"""Deviations from zero, at least, at which a variance by the mean of squares loses digits."""
 _OVERFLOWS = (FailureKind.NONFINITE, FailureKind.IMPRECISE)
 """How an overflow shows."""
 
@@ -81,13 +84,13 @@ def traits(clues: Clues) -> Cause | None:
             "a sum leaves the dtype",
             mends=("subtract the row's maximum first, and add it back after the logarithm",),
         )
-    if "|mean| / deviation of " in text and " > " in text:
+    if "|mean| / deviation of " in text and " > " in text and atom.value >= CANCELS:
         return Cause(
             text="digits are lost where values lie far from zero beside their spread: a variance "
             "taken as the mean of the squares minus the squared mean cancels there",
             mends=("take the mean off first, and average the squares of what is left",),
         )
-    if "negative throughout" in text:
+    if "negative throughout" in text and clues.atom("tile", "power") is not None:
         return Cause(
             text="masked lanes enter a maximum as 0, which wins over negative values",
             mends=("load with `other=float('-inf')` where a maximum follows",),
@@ -109,7 +112,7 @@ def special_values(clues: Clues) -> Cause | None:
             "missing, where the spread of the values is zero",
             mends=("add eps where the reference adds it: inside the root, not after it",),
         )
-    if fill in ("large", "shifted"):
+    if fill in ("large", "shifted") and clues.failure.kind in _OVERFLOWS:
         return Cause(
             text="large values overflow or cancel: the maximum or the mean is not taken off first",
         )
@@ -121,8 +124,10 @@ def special_values(clues: Clues) -> Cause | None:
 def by_value(clues: Clues) -> Cause | None:
     """By what the output is wrong."""
     pattern = clues.pattern
+    if not clues.many:
+        return None
     times = factor(pattern)
-    if times:
+    if times and float(times) in PLAIN_FACTORS:
         return Cause(
             text=f"a constant factor is missing or doubled: the result is {times} times it"
         )

@@ -32,3 +32,12 @@ def value_words(name: str, comparison: Comparison, detail: str, hints: Sequence[
 
 def _allowance(allowed: float) -> str:
     return f", allowed error {allowed:.2g}" if allowed else ""
+
+
+def in_cases(condition: str, count: int) -> str:
+    """Say of a condition that it was found among so many cases and tested on no others.
+
+    >>> in_cases("fails exactly when M > 4", 40)
+    'in the 40 cases run, fails exactly when M > 4'
+    """
+    return f"in the {count} cases run, {condition}"

@@ -21,7 +21,10 @@ _SEVERITY = list(Verdict)
 _HIDDEN = re.compile("; hidden (by the values of|where) ")
 _EVERYWHERE = 0.99
 """Share of wrong elements from which on there is no place to name."""
-_CONDITION = re.compile(r"fails (exactly|only) when (.+?)( \(\d+ of \d+ such cases\))?", re.DOTALL)
+_CONDITION = re.compile(
+    r"(in the \d+ cases run, )?fails (exactly|only) when (.+?)( \(\d+ of \d+ such cases\))?",
+    re.DOTALL,
+)
 
 
 # --- the vocabulary -----------------------------------------------------------------------------
@@ -210,7 +213,8 @@ def when(finding: Finding, mark: Mark) -> str:
     condition = _HIDDEN.split(finding.diagnosis.condition, maxsplit=1)[0]
     told = _CONDITION.fullmatch(condition)
     if told:
-        return f" {told[1]} when {mark(told[2])}"
+        among = f" {told[1].removesuffix(', ')}" if told[1] else ""
+        return f" {told[2]} when {mark(told[3])}{among}"
     if condition and condition != NOTHING_SEPARATES:
         return f" ({mark(condition)})"
     gist = case_gist(finding.case)

@@ -24,7 +24,7 @@ from gate.case.text import format_case, parse_case
 from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
 from gate.engine.device import choose_device
-from gate.engine.diagnosis import explain, investigate
+from gate.engine.diagnosis import explain, investigate, with_small
 from gate.engine.foremen import share_out
 from gate.engine.lanes import Crew
 from gate.engine.oprun import OpRun
@@ -261,7 +261,8 @@ def _row(
     started = time.monotonic()
     run = OpRun(task, crew, replace(settings, diagnose_runs=0), listener)
     report = run.run()
-    tiles = seen_tiles(task, (f for r in run.records for f in r.observation.launches))
+    launches = (f for r in run.records for f in r.observation.launches)
+    tiles = with_small(seen_tiles(task, launches), run.records)
     findings = tuple(
         _explained(task, crew, settings, finding, run.records, tiles)
         for finding in report.findings[: settings.max_findings]
@@ -289,10 +290,10 @@ def _explained(
     smallest = crew.call(lambda lane: run_case(task, case, lane, settings))
     failures = [f for r in (smallest, *records) for f in r.judgement.failures]
     failure = next(f for f in failures if f.fingerprint == finding.fingerprint)
-    judged = investigate(task, crew, settings, failure, records, smallest, tiles)
-    said = explain(task, failure, judged, tiles)
+    known = investigate(task, crew, settings, failure, records, smallest, tiles)
+    said = explain(task, failure, known, tiles)
     return Explained(
-        failure=failure, judged=tuple(judged), tiles=tiles, condition=said.condition,
+        failure=failure, judged=known.judged, tiles=tiles, condition=said.condition,
         cause=said.cause,
     )  # fmt: skip
 

@@ -55,6 +55,8 @@ def test_words_are_true_where_they_should_be(text: str, truth: bool) -> None:
         ("fails exactly when H % 128 != 0", "H % 128 != 0"),
         ("fails exactly when H > 2; hidden by the values of `large` in x", "H > 2"),
         ("fails only when T == float16 (9 of 11 such cases)", "T == float16"),
+        ("in the 40 cases run, fails exactly when H > 2", "H > 2"),
+        ("in the 40 cases run, fails only when H > 2 (9 of 11 such cases)", "H > 2"),
         ("fails on every case", EVERY),
         ("fails on every case; hidden by the values of `nan` in x", EVERY),
         ("fails on nearly every case (67 of 78)", EVERY),

@@ -237,3 +237,9 @@ def test_a_finding_that_nothing_separates_is_told_by_an_example() -> None:
     assert when(lost, marked) == ", for example at <B=4 H=513 T=float32>"
     few = replace(WRONG, diagnosis=Diagnosis(condition="seen in 1 of 16 cases: N=1"))
     assert when(few, marked) == " (<seen in 1 of 16 cases: N=1>)"
+
+
+def test_a_condition_that_was_not_tested_is_told_of_the_cases_run() -> None:
+    said = "in the 40 cases run, fails only when M > 4 (9 of 11 such cases)"
+    told = replace(WRONG, diagnosis=Diagnosis(condition=said))
+    assert when(told, marked) == " only when <M > 4> in the 40 cases run"
