@@ -12,35 +12,18 @@ from collections.abc import Callable
 
 from gate.judge.clues import Cause, Clues, factor, fill_word
 from gate.judge.facts import LIST, OBJECT
+from gate.judge.layoutcauses import layout
 from gate.judge.model import FailureKind
 from gate.judge.repeated import keeps_state
 from gate.judge.valuecauses import by_value, option, special_values, tiny, traits
-from gate.schema.model import CompareKind, OpSchema
+from gate.schema.model import CompareKind
 
-LAYOUT_WAYS = (
-    "call `.contiguous()` on `{arg}` in the launcher",
-    "refuse it in the launcher: raise ValueError unless `{arg}` is contiguous",
-    "say in the schema what the kernel supports: {promise}",
-)
-"""The three ways out of a finding that needs a non-contiguous arg."""
 BY_VALUE = frozenset(
     {FailureKind.WRONG_VALUE, FailureKind.IMPRECISE, FailureKind.NONFINITE, FailureKind.PROPERTY}
 )
 """Kinds of which each case shows as much of a bug as its values let it."""
 _START = re.compile(r"\b(?:columns?|rows?|elements?|ind(?:ex|ices)|between) (\d+)")
 """Where the words of a pattern say that the wrong elements of an axis begin."""
-
-
-def layout_ways(schema: OpSchema, arg: str) -> tuple[str, ...]:
-    """Return the ways out for an arg, or for an incoming gradient such as `grad(y)`, whose layouts
-    are no key of its own: they are declared for all gradients at `grad`."""
-    promise = f"`{arg}: {{layouts: contiguous}}`"
-    if schema.grad is not None and arg.startswith("grad("):
-        keys = [f"args: [{', '.join(schema.grad.args)}]"]
-        if schema.grad.returns is not None:
-            keys.append(f"returns: [{', '.join(schema.grad.returns)}]")
-        promise = f"`grad: {{{', '.join(keys)}, layouts: contiguous}}`"
-    return tuple(way.format(arg=arg, promise=promise) for way in LAYOUT_WAYS)
 
 
 def find_cause(clues: Clues) -> Cause | None:
@@ -211,7 +194,7 @@ def _random(clues: Clues) -> Cause | None:
 def _outside_by_layout(clues: Clues) -> Cause | None:
     """A wrong stride leads outside the tensor: the stride is the cause, not the mask."""
     outside = (FailureKind.OOB_READ, FailureKind.OOB_WRITE, FailureKind.RACE)
-    return _layout(clues) if clues.failure.kind in outside else None
+    return layout(clues) if clues.failure.kind in outside else None
 
 
 def _made_constant(clues: Clues) -> Cause | None:
@@ -258,53 +241,6 @@ def _empty_segment(clues: Clues) -> Cause | None:
         text=f"nobody stores {what} for an empty segment of `{name}`",
         mends=(f"let every segment have a program that stores, or start {what} from zeros",),
     )
-
-
-def _layout(clues: Clues) -> Cause | None:
-    atom = clues.atom("flag")
-    if atom is None or not any(
-        word in atom.text
-        for word in (
-            "not contiguous",
-            "another stride",
-            "are not packed",
-            "is expanded",
-            "at an offset",
-            "other strides",
-            "other row pitches",
-            "only some strides",
-        )
-    ):
-        return None
-    arg = atom.subject
-    ways = layout_ways(clues.schema, arg)
-    if "at an offset" in atom.text:
-        return Cause(
-            text=f"the kernel takes `{arg}` for aligned, or computes its address from the start of "
-            "the storage",
-            mends=("pass the tensor itself, not its storage", *ways[1:]),
-        )
-    if "other strides" in atom.text or "other row pitches" in atom.text:
-        one, other = arg, atom.text.split(" ")[2]
-        which = "one set of strides" if "strides" in atom.text else "one row stride"
-        return Cause(
-            text=f"{which} is used for both `{one}` and `{other}`",
-            mends=(f"pass the strides of `{other}` to the kernel too", *ways),
-        )
-    if "only some strides" in atom.text:
-        return Cause(
-            text=f"`{arg}` is taken for one value repeated where only some of its strides are 0",
-            mends=(f"ask whether all strides of `{arg}` are 0, not whether any is", *ways),
-        )
-    if "are not packed" in atom.text:
-        which = f"the rows of `{arg}` are read as if they were packed: its row stride is ignored"
-    elif "another stride" in atom.text:
-        which = f"the last stride of `{arg}` is taken for 1"
-    elif "expanded" in atom.text:
-        which = f"`{arg}` is read as if it were materialised: its strides of 0 are ignored"
-    else:
-        which = f"`{arg}` is read as if it were contiguous, along one axis at least"
-    return Cause(text=which, mends=ways)
 
 
 def _tail(clues: Clues) -> Cause | None:
@@ -412,5 +348,5 @@ def _relation(clues: Clues) -> Cause | None:
 
 _RULES: tuple[Callable[[Clues], Cause | None], ...] = (
     _by_hint, _random, _made_constant, _sentinel, _empty_segment, _outside_by_layout, _by_kind,
-    _layout, _tail, _many_tiles, _relation, tiny, option, traits, special_values, by_value,
+    layout, _tail, _many_tiles, _relation, tiny, option, traits, special_values, by_value,
 )  # fmt: skip

@@ -13,11 +13,12 @@ from gate.case.model import Case
 from gate.case.text import format_case, parse_case
 from gate.judge.ask import ask
 from gate.judge.atoms import Atom, make_atom, roundest
-from gate.judge.causes import find_cause, layout_ways
+from gate.judge.causes import find_cause
 from gate.judge.clues import Clues
 from gate.judge.conditions import Condition, exact_conditions
 from gate.judge.diagnose import Explanation, diagnose
 from gate.judge.factors import Factors, JudgedCase, factors_of
+from gate.judge.layoutcauses import layout_ways
 from gate.judge.model import Comparison, ErrorStats, Failure, FailureKind
 from gate.judge.separate import separations
 from gate.judge.wording import NOTHING_SEPARATES
