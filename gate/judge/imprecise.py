@@ -104,6 +104,7 @@ def _fails_too(values: F64, out: F64, ref: F64) -> Mask:
         apart = np.abs(values - out)
         near = apart <= ALIKE * np.maximum(np.abs(values), np.abs(out))
         near &= apart <= ALIKE * np.abs(out - ref)
+        near &= np.isfinite(apart)  # an infinite output is as far from any value as from itself
     lost = ~np.isfinite(values) & ~np.isfinite(out) & np.isfinite(ref)
     return np.asarray(lost | near)
 

@@ -191,6 +191,14 @@ def test_sixteen_bit_internals_that_overflow_are_imprecise_and_torch_does_not_ex
     assert w.judge(w.rounded()).status is CaseStatus.PASS
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_an_infinity_that_torch_does_not_come_to_is_no_lack_of_precision(dtype: str) -> None:
+    w = world(UNARY, SOFTMAX.format(dtype, "normal"), softmax)
+    (failure,) = w.judge(np.full((4, 513), np.inf, dtype)).failures
+    assert failure.kind is FailureKind.NONFINITE
+    assert "fails there too" not in failure.message
+
+
 def test_declared_native_accepts_what_torch_itself_loses() -> None:
     def rms(x: Any) -> Any:
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True))
