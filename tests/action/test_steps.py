@@ -414,7 +414,7 @@ def test_a_wrong_kernel_blocks_and_is_commented(tmp_path: Path) -> None:
     outputs = checkout.outputs()
     assert (outputs["verdict"], outputs["exit-code"], outputs["failures"]) == ("fail", "1", "1")
     assert (checkout.workspace / outputs["junit"]).exists()
-    assert "::error file=ops/softmax.py,line=7" in done.stdout
+    assert "::error file=ops/softmax.py,line=14" in done.stdout  # the store of what is wrong
     assert "Blocked" in (tmp_path / "summary").read_text()
     with fake_github() as github:
         github.add_pull(7, checkout.head)

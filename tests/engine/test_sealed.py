@@ -36,7 +36,9 @@ def test_a_kernel_that_rewrites_the_reference_of_the_base_does_not_pass(tmp_path
     run = run_gate(repo, base, head, tmp_path / "r", "--cases", "6")
     assert run.code in (ExitCode.UNDECIDED, ExitCode.BLOCKED)
     assert run.result.kernels[0].verdict is not Verdict.PASS
-    assert any(WHY in note and "base/ops/ref.py" in note for note in run.result.ops[0].notes)
+    fenced = dict(run.result.info.fences)["no writes elsewhere"]
+    why = "Permission denied" if fenced else WHY
+    assert any(why in note and "base/ops/ref.py" in note for note in run.result.ops[0].notes)
     assert "base/ops/ref.py" in (run.reports / "report.md").read_text()
 
 

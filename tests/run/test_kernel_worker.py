@@ -293,8 +293,12 @@ def test_waiting_for_a_core_is_seen():
         for pid in (child._worker, *(one.pid for one in busy)):
             os.sched_setaffinity(pid, {core})
         spin = request("sum::(range(30_000_000))", tensor(), seconds=60)
-        worker.run(spin)
-        assert child.starved() > quiet
+        for _ in range(30):  # the others may still be starting, or the system be slow to share
+            worker.run(spin)
+            if child.starved() > quiet:
+                break
+        else:
+            pytest.fail("thirty runs beside three others on one core, and no wait")
     finally:
         for one in busy:
             one.kill()
