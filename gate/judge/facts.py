@@ -92,15 +92,16 @@ def undecided(observation: Observation) -> str:
             return f"the device has too little memory for this case{told}"
         case Outcome.RAISED if error and _denied(error):
             return (
-                "the code under test writes where its worker may not: only its own folder (HOME, "
-                f"TMPDIR) is open{told}"
+                "the system denies the code under test what it asks for: a worker writes to its "
+                f"own folder only (HOME, TMPDIR) and has no network{told}"
             )
         case _:
             return ""
 
 
 def _denied(error: ErrorFact) -> bool:
-    """Whether the system refused a file: what fences do, and what no kernel is to blame for."""
+    """Whether the system refused a file or a socket: what fences do, and what no kernel is to blame
+    for."""
     if "PermissionError" in (error.type, *error.bases):
         return True
     read_only = f"[Errno {errno.EROFS}]"
