@@ -5,8 +5,8 @@ never on the order of generation, the layout, the machine or a library's version
 
     floats         normal (randn), uniform, uniform01, shifted(3), negative, ramp, constant, ties,
                    needle(position,axis), needle_first, needle_last, pit(position,axis),
-                   cancellation, zeros_row, subnormal_row, specials, large, min, max, ends, also,
-                   nan, inf, neginf_row, neginf_but_last
+                   cancellation, zeros_row, subnormal_row, specials, large, large_low, min, max,
+                   ends, also, nan, inf, neginf_row, neginf_but_last
     integers       uniform, ramp, constant, small, min, max, ends, repeated, sorted, reversed,
                    also, also_all
     bool           mixed, all_true, all_false, one_true, first_true, last_true, runs

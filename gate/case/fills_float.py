@@ -187,6 +187,19 @@ def _large(ask: _Ask) -> F64:
     return ask.room.fit(values, (least + spread) * scale)
 
 
+def _large_low(ask: _Ask) -> F64:
+    """Large values, on one line along each axis all in the lower half of their room (below 0): a
+    maximum that starts at 0 shows there. A line that is the whole tensor keeps both halves."""
+    values, shape, room = _large(ask), ask.span.shape, ask.room
+    middle = 0.0 if room.lo is None or room.hi is None else room.lo * 0.5 + room.hi * 0.5
+    low = middle - np.abs(values - middle)
+    place = [ask.seed.child("line").below(extent, axis) for axis, extent in enumerate(shape)]
+    for axis in (n for n, extent in enumerate(shape) if extent < ask.span.numel):
+        line: Any = (*place[:axis], slice(None), *place[axis + 1 :])
+        values[line] = low[line]
+    return values
+
+
 def _constant(ask: _Ask) -> F64:
     value = ask.rule.number(0, _CONSTANTS[ask.seed.child("value").below(len(_CONSTANTS))])
     return ask.room.fit(np.full(ask.span.shape, value), max(4.0, abs(value)))
@@ -373,6 +386,7 @@ FLOAT_FILLS: Mapping[str, Callable[[_Ask], F64]] = MappingProxyType(
         "subnormal_row": _subnormal_row,
         "specials": _specials,
         "large": _large,
+        "large_low": _large_low,
         "min": _least,
         "max": _most,
         "ends": _ends,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
+from gate.case.axes import GROUP
 from gate.case.draw import Dice
 from gate.case.frame import Frame, plain
 from gate.case.labels import case_elements
@@ -36,14 +37,16 @@ _ROOM = Limits(
 def cases_at_maxima(schema: OpSchema, seed: int) -> tuple[Case, ...]:
     """Return cases whose dims, one or two at a time, are as large as declared, and plain otherwise.
 
-    Dims whose range depends on other dims are left as they come.
+    The dim group `...` counts as one dim, of as many axes as fit. Dims whose range depends on other
+    dims are left as they come.
     """
     frame = Frame(schema)
-    tops = {name: top for name, top in largest_extents(frame).items() if top <= ELEMENTS}
+    tops: dict[str, Any] = {n: top for n, top in largest_extents(frame).items() if top <= ELEMENTS}
+    tops |= _largest_group(frame)
     dice = Dice(Seed(seed).child("maxima").child(schema.op))
     found: dict[tuple[Any, ...], Case] = {}
     for names in (*((name,) for name in tops), *combinations(tops, 2)):
-        values = {name: 1 for name in frame.drawn_dims if name in frame.dims}
+        values: dict[str, Any] = {name: 1 for name in frame.drawn_dims if name in frame.dims}
         wish = Wish(
             values={**values, **{name: tops[name] for name in names}}, pinned=frozenset(names)
         )
@@ -60,6 +63,15 @@ def largest_extents(frame: Frame) -> dict[str, int]:
     return dict(_tops(frame))
 
 
+def _largest_group(frame: Frame) -> dict[str, tuple[int, ...]]:
+    """Return the largest extents of the dim group that a case can afford; nothing without one."""
+    group = frame.schema.group
+    if group is None:
+        return {}
+    fitting = [n for n in range(group.rank_lo, group.rank_hi + 1) if group.hi**n <= ELEMENTS]
+    return {GROUP: (group.hi,) * fitting[-1]} if fitting and fitting[-1] else {}
+
+
 def _tops(frame: Frame) -> Iterator[tuple[str, int]]:
     for name in frame.drawn_dims:
         dim = frame.dims.get(name)
@@ -72,10 +84,11 @@ def _tops(frame: Frame) -> Iterator[tuple[str, int]]:
 def largest_numel(frame: Frame, arg: TensorArg) -> int:
     """Return the elements of a tensor whose dims are all at their maxima; 0 where that depends on
     more than the maxima of single dims."""
-    if arg.shape is None or arg.group:
+    if arg.shape is None:
         return 0
-    tops = largest_extents(frame)
+    tops, group = largest_extents(frame), frame.schema.group
+    leading = group.hi**group.rank_hi if arg.group and group is not None else 1
     try:
-        return math.prod(int(plain(extent, tops)) for extent in arg.shape)
+        return leading * math.prod(int(plain(extent, tops)) for extent in arg.shape)
     except (CaseTextError, TypeError, ValueError):
         return 0

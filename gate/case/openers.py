@@ -68,7 +68,7 @@ OPENERS = (
         why="padded rows, whole tiles", sizes="aligned", layout="row_gap", dtype=1, integers=True
     ),
     Opener(why="smallest sizes", sizes="tiny"),
-    Opener(why="large values", sizes="short", fill="large", special=True),
+    Opener(why="large values", sizes="short", fill="large_low", special=True),
     Opener(why="rows of -inf", sizes="past", fill="neginf_but_last", special=True, dtype=0),
     Opener(
         why="a different layout for every tensor", sizes="past", layout="different",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from gate.case.axes import GROUP
 from gate.case.bind import bind
 from gate.case.draw import Dice
 from gate.case.factor import Factor
@@ -29,6 +30,7 @@ from gate.case.text import parse_case
 from gate.case.wish import Wish, grant
 from gate.dtypes import DTYPES
 from gate.errors import CaseTextError, Problem, SchemaError
+from gate.schema.model import TensorArg
 
 STRUCTURES = 3
 """Special fills of each mask, index or length that have a probe of their own."""
@@ -198,9 +200,12 @@ def _far(frame: Frame, factors: tuple[Factor, ...], sizer: Sizer) -> Iterator[tu
     }
     values = {**sizer.sizes("past", 0), **{k: v for k, v in narrow.items() if v}}
     for arg in frame.tensors:
-        if arg.make is not None or not arg.shape or not fits_far_rows(arg, (3,) * len(arg.shape)):
+        if arg.make is not None or largest_numel(frame, arg) <= FAR_ELEMENTS:
             continue
-        if largest_numel(frame, arg) <= FAR_ELEMENTS:
+        if arg.group:
+            yield from _far_group(frame, arg, values)
+            continue
+        if not arg.shape or not fits_far_rows(arg, (3,) * len(arg.shape)):
             continue
         own = frame.axes.drawn(arg.shape[0].names)
         sizes = {**values, **dict.fromkeys(own, 1)}
@@ -212,6 +217,27 @@ def _far(frame: Frame, factors: tuple[Factor, ...], sizer: Sizer) -> Iterator[tu
                     pinned=own,
                 ),
             )  # fmt: skip
+
+
+def _far_group(frame: Frame, arg: TensorArg, values: dict[str, Any]) -> Iterator[tuple[str, Wish]]:
+    """The same for a tensor with the dim group in front, which gets just as many axes as rows
+    take."""
+    group = frame.schema.group
+    if group is None or arg.shape is None:
+        return
+    rank = max(group.rank_lo, 1 if arg.shape else 2)
+    extents = (FAR_ROWS, *(max(group.lo, 1),) * (rank - 1))
+    if rank > group.rank_hi or not group.lo <= FAR_ROWS <= group.hi:
+        return
+    if not fits_far_rows(arg, (*extents, *(FAR_ROWS,) * len(arg.shape))):
+        return
+    yield (
+        f"{arg.name} with rows past 2**31 elements",
+        Wish(
+            values={**values, GROUP: extents}, layout=(arg.name, "far_rows"),
+            pinned=frozenset({GROUP}),
+        ),
+    )  # fmt: skip
 
 
 def _structures(

@@ -17,7 +17,7 @@ EDGE = "needle_edge"
 _FLOAT_FIRST = ("negative", "ramp", "large", "shifted(100)", "cancellation")
 _FLOAT_LATER = ("zeros_row", "ties", "constant", "pit", "subnormal_row", "specials")
 _NONFINITE = ("neginf_but_last", "nan", "inf", "neginf_row")
-_NOT_INCOMING = frozenset({"large", "specials", "subnormal_row", *_NONFINITE})
+_NOT_INCOMING = frozenset({"large", "large_low", "specials", "subnormal_row", *_NONFINITE})
 """Fills that no incoming gradient gets: what a mask or a skipped row makes of NaN, infinity and
 overflow in a gradient is nothing that callers rely on."""
 _DEFAULT_TILES = (16, 32, 64, 128, 256, 512, 1024)

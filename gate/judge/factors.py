@@ -18,6 +18,8 @@ from gate.schema.model import OpSchema
 
 FILL_OF = "fill of "
 """How the fill of an arg is named among the words."""
+_LIKE = {"large_low": "large"}
+"""Fill -> the fill that it is a case of, and that a condition names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +159,8 @@ def _scalar(
 def _tensor(arg: BoundTensor, words: dict[str, str], flags: dict[str, bool]) -> None:
     name = shown(arg.name)
     if arg.fill:
-        words[f"{FILL_OF}{name}"] = arg.fill.split("(")[0]
+        fill = arg.fill.split("(")[0]
+        words[f"{FILL_OF}{name}"] = _LIKE.get(fill, fill)
     place = arg.place
     if place is None:
         return

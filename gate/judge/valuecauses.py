@@ -112,7 +112,7 @@ def special_values(clues: Clues) -> Cause | None:
             "missing, where the spread of the values is zero",
             mends=("add eps where the reference adds it: inside the root, not after it",),
         )
-    if fill in ("large", "shifted") and clues.failure.kind in _OVERFLOWS:
+    if fill in ("large", "large_low", "shifted") and clues.failure.kind in _OVERFLOWS:
         return Cause(
             text="large values overflow or cancel: the maximum or the mean is not taken off first",
         )

@@ -11,6 +11,7 @@ WORDS: Mapping[str, str] = {
     "uniform01": "random values in [0, 1)",
     "shifted": "values away from zero", "negative": "values far below zero",
     "large": "very large values", "small": "small integers",
+    "large_low": "very large values, negative all along one row",
     "constant": "one constant throughout", "equal": "equal values in each row",
     "ties": "values that tie", "repeated": "values that repeat",
     "ramp": "values that count up", "sorted": "ascending values", "reversed": "descending values",

@@ -23,8 +23,8 @@ FILE = Path(__file__).parent / "data" / "digests.json"
 FLOAT_FILLS = (
     "normal", "uniform", "uniform01", "randn", "shifted", "shifted(-1.5)", "negative", "ramp",
     "constant", "ties", "needle(127)", "needle(0,-2)", "needle_first", "needle_last", "pit(5)",
-    "cancellation", "zeros_row", "subnormal_row", "specials", "large", "min", "max", "ends", "nan",
-    "inf", "neginf_row", "neginf_but_last",
+    "cancellation", "zeros_row", "subnormal_row", "specials", "large", "large_low",
+    "min", "max", "ends", "nan", "inf", "neginf_row", "neginf_but_last",
 )  # fmt: skip
 BOOL_FILLS = (
     "mixed", "all_true", "all_false", "one_true", "first_true", "last_true", "runs", "min", "max",

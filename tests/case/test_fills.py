@@ -231,6 +231,28 @@ def test_large_values_are_past_the_overflow_of_exp_and_of_float16_squares(dtype:
     assert (got**2 * 16384).max() < DTYPES["float32"].largest
 
 
+@pytest.mark.parametrize("shape", [(4, 33), (1, 3, 5), (2, 3, 4, 5)])
+def test_large_values_are_low_on_one_line_along_each_axis_and_of_both_signs_elsewhere(
+    shape: tuple[int, ...],
+) -> None:
+    got = to_float64(drawn("large_low", float_span(shape)))
+    for axis, extent in enumerate(shape):
+        assert extent == 1 or (got.max(axis) < -128).any()
+    assert np.abs(got).min() >= 128 and got.max() > 0
+
+
+def test_a_line_that_is_the_whole_tensor_keeps_both_signs() -> None:
+    for shape in ((64,), (1, 64), (64, 1)):
+        got = to_float64(drawn("large_low", float_span(shape)))
+        assert got.max() > 0 > got.min()
+
+
+def test_low_values_lie_in_the_lower_half_of_a_range() -> None:
+    span = span_of(tensor("x", "", values=values("10..30")), (4, 33), "float32")
+    got = to_float64(drawn("large_low", span))
+    assert (got.max(1) <= 20).any() and got.min() >= 10 and got.max() > 20
+
+
 def test_needles_dominate_their_place_in_every_slice() -> None:
     for text, where in (
         ("needle(127)", np.s_[:, 127]),

@@ -42,3 +42,33 @@ def test_the_largest_tensor_is_that_of_the_declared_sizes():
     x, w = frame.tensors[:2]
     assert largest_numel(frame, x) == 0
     assert largest_numel(frame, w) == 9_000_000_000 * 128
+
+
+GROUPED = b"""\
+format: 1
+op: rows
+entry: k.py::rows
+reference: x
+dims:
+  "...": {rank: RANK, range: 1..64}
+  H: 1..16384
+dtypes: {T: [float16]}
+args:
+  x: {tensor: [..., H], dtype: T}
+returns:
+  y: {tensor: [..., H], dtype: T}
+"""
+
+
+def test_the_dim_group_stands_at_its_maximum_too():
+    (schema,) = load_text(GROUPED.replace(b"RANK", b"0..3"), "k.op.yaml")
+    dims = [dict(case.dims) for case in cases_at_maxima(schema, 7)]
+    assert {"...": (64, 64, 64), "H": 1} in dims
+    assert {"...": (), "H": 16384} in dims or any(d["H"] == 16384 for d in dims)
+    frame = Frame(schema)
+    assert largest_numel(frame, frame.tensors[0]) == 64**3 * 16384
+
+
+def test_a_group_without_axes_adds_no_case_at_its_maximum():
+    (schema,) = load_text(GROUPED.replace(b"RANK", b"0..0"), "k.op.yaml")
+    assert all(dict(case.dims)["..."] == () for case in cases_at_maxima(schema, 7))

@@ -338,6 +338,22 @@ def test_far_rows_are_planned_on_request_only() -> None:
     assert not far(matmul(), far=True)  # offsets of at most 2**19 elements fit into 32 bits
 
 
+def test_rows_of_the_dim_group_lie_far_apart_too() -> None:
+    def far(low: int, high: int, shape: str) -> list[tuple[int, ...]]:
+        own = (dim("D", "1..16384"),) if "D" in shape else ()
+        one = schema(
+            dims=own, args=(tensor("x", shape),), returns=(ret("y", shape),),
+            group=(low, high, 1, 65536),
+        )  # fmt: skip
+        cases = make_plan(one, far=True).cases
+        return [c.dim("...") for c in cases if tensors(c)["x"].layout == "far_rows"]
+
+    assert far(0, 3, "... D") == [(3,)]
+    assert far(2, 3, "... D") == [(3, 1)]
+    assert far(1, 3, "...") == [(3, 1)]
+    assert far(1, 1, "...") == []  # a single axis has no rows to step over
+
+
 def test_far_rows_are_three_also_where_the_first_axis_is_an_expression() -> None:
     one = schema(
         dims=(dim("B", "1..8192"), dim("MB", "1..16384"), dim("D", "1..64")),

@@ -115,3 +115,49 @@ def test_a_reference_may_give_an_array_or_a_number_without_axes(
     made = ops.task(tmp_path, TOTAL.replace("WRONG", ""), schema, ref=ref)
     report = ops.run(made, crew, cases=6)
     assert report.verdict is Verdict.PASS, report.notes
+
+
+MAXIMUM = """
+@triton.jit
+def lse_kernel(x_ptr, y_ptr, stride, n, N: tl.constexpr):
+    row = tl.program_id(0)
+    top, total = START, 0.0
+    for start in range(0, n, N):
+        at = start + tl.arange(0, N)
+        x = tl.load(x_ptr + row.to(tl.int64) * stride + at, mask=at < n, other=-float("inf"))
+        new = tl.maximum(top, tl.max(x.to(tl.float32), axis=0))
+        total = total * tl.exp(top - new) + tl.sum(tl.exp(x.to(tl.float32) - new), axis=0)
+        top = new
+    tl.store(y_ptr + row, top + tl.log(total))
+
+
+def lse(x):
+    x = x.contiguous()
+    y = torch.empty(x.shape[0], dtype=torch.float32, device=x.device)
+    if x.shape[0]:
+        lse_kernel[(x.shape[0],)](x, y, x.stride(0), x.shape[1], N=64)
+    return y
+"""
+MAXIMUM_SCHEMA = """\
+format: 1
+op: lse
+entry: op.py::lse
+reference: torch.logsumexp(x, -1)
+dims: {M: 0..512, N: 1..4096}
+dtypes: {T: [float32, float16]}
+args:
+  x: {tensor: [M, N], dtype: T, values: -1000..1000}
+returns:
+  y: {tensor: [M], dtype: float32}
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "verdict"), [("-3.0e38", Verdict.PASS), ("0.0", Verdict.ILLUSION)]
+)
+def test_a_maximum_that_starts_at_0_is_found_among_the_first_cases(
+    start: str, verdict: Verdict, tmp_path: Path, crew: Crew
+) -> None:
+    kernel = MAXIMUM.replace("START", start)
+    report = ops.run(ops.task(tmp_path, kernel, MAXIMUM_SCHEMA), crew, cases=12)
+    assert report.verdict is verdict
