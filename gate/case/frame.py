@@ -184,11 +184,14 @@ class Frame:
         return bool(_dim_needs(self.dims[name]))
 
     def extents(self, name: str, env: Mapping[str, Any]) -> Extents:
-        """Return the legal extents of a RANGE dim.
+        """Return the legal extents of a RANGE dim, or of one axis of the dim group.
 
         Raises
             CaseTextError  there is none
         """
+        group = self.schema.group
+        if name == GROUP and group is not None:
+            return Extents(lo=group.lo, hi=group.hi)
         return extents_of(self.schema, self.dims[name], env)
 
 

@@ -4,10 +4,13 @@ far, as small as such a case can be."""
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gate.case import sliced as slicing
+from gate.case.along import extent_along, has_dim, resizing
+from gate.case.axes import GROUP
 from gate.case.bind import bind, expression_env, variables_of
 from gate.case.bound import BoundCase, BoundList, BoundTensor
 from gate.case.draw import Dice
@@ -27,6 +30,8 @@ SLICE = 1 << 20
 """Elements of one slice of all tensors at most: the host holds a few dozen of them."""
 OTHERS = (33, 1, 65, 129, 257, 513, 1025, 4097, 16385, 65537)
 """Extents of the other dims, the first that is large enough: odd, and past a tile."""
+BESIDE = 1024
+"""Extent of the dim group's other axes at most."""
 PAST_THE_EDGE = 5
 """Slices beyond the one that holds the 2**31st element."""
 _ROOM = Limits(
@@ -45,7 +50,7 @@ def huge_cases(schema: OpSchema, seed: int, memory: int) -> tuple[Case, ...]:
     found = (
         _smallest(frame, dim, tops, memory, dice)
         for dim in schema.independent
-        if dim in tops and not unsliceable(schema, dim)
+        if (dim in tops or dim == GROUP) and not unsliceable(schema, dim)
     )
     return tuple(case for case in found if case is not None)
 
@@ -56,10 +61,12 @@ def _smallest(
     """Return the case whose other dims are the smallest that lead past 2**31 elements."""
     others = [name for name in frame.drawn_dims if name != dim and name in frame.dims]
     narrow = _narrow(frame)
-    for size in OTHERS:
+    for size, beside in itertools.product(OTHERS, _beside(frame, dim)):
         values = {name: min(size, tops.get(name, size)) for name in others}
         with contextlib.suppress(CaseTextError):
-            one = _case(frame, {**narrow, **values, dim: frame.extents(dim, values).lo or 1}, dice)
+            least: Any = frame.extents(dim, values).lo or 1
+            least = least if beside is None else (least, *beside)
+            one = _case(frame, {**narrow, **values, dim: least}, dice)
             if one is None:
                 continue
             extents = frame.extents(dim, dict(one.dims))
@@ -69,14 +76,25 @@ def _smallest(
             extent = -(-(slicing.PAST // most + PAST_THE_EDGE) // extents.step) * extents.step
             if extent > extents.hi:
                 continue
-            held = {name: value for name, value in one.dims if name != dim}
-            case = _case(frame, {**narrow, **held, dim: extent}, dice)
-            if case is None or dict(case.dims)[dim] != extent:
+            held = dict(one.dims) | resizing(dict(one.dims), dim, extent)
+            case = _case(frame, {**narrow, **held}, dice)
+            if case is None or extent_along(dict(case.dims), dim) != extent:
                 continue
             bound = bind(frame.schema, case, frame)
             if sliced(bound) is not None and (not memory or nbytes(bound) <= memory):
                 return case
     return None
+
+
+def _beside(frame: Frame, dim: str) -> list[tuple[int, ...] | None]:
+    """Return what may stand behind the first axis of the dim group: as many axes as there may be,
+    the fewest first; None for any other dim."""
+    group = frame.schema.group
+    if dim != GROUP or group is None:
+        return [None]
+    return [
+        (min(group.hi, BESIDE),) * (n - 1) for n in range(max(group.rank_lo, 1), group.rank_hi + 1)
+    ]
 
 
 def _narrow(frame: Frame) -> dict[str, str]:
@@ -89,15 +107,15 @@ def _narrow(frame: Frame) -> dict[str, str]:
 
 
 def _case(frame: Frame, values: Mapping[str, Any], dice: Dice) -> Case | None:
-    wish = Wish(
-        values=values, base="normal", pinned=frozenset(n for n in values if n in frame.dims)
-    )
+    pinned = frozenset(name for name in values if name in frame.dims or name == GROUP)
+    wish = Wish(values=values, base="normal", pinned=pinned)
     return grant(frame, wish, _ROOM, dice)
 
 
 def _slice(bound: BoundCase, dim: str) -> tuple[int, int]:
     """Return the elements of one slice: of the largest tensor, and of all together."""
-    sizes = [numel // max(1, bound.dims[dim]) for numel, _, has in _tensors(bound, dim) if has]
+    extent = max(1, extent_along(bound.dims, dim) or 1)
+    sizes = [numel // extent for numel, _, has in _tensors(bound, dim) if has]
     return max(sizes, default=0), sum(sizes)
 
 
@@ -111,8 +129,8 @@ def _tensors(bound: BoundCase, dim: str) -> Iterator[tuple[int, int, bool]]:
     for arg in bound.args:
         for item in arg.items if isinstance(arg, BoundList) else (arg,):
             if isinstance(item, BoundTensor) and item.place is not None:
-                has = dim in [expr.text for expr in item.arg.shape or ()]
-                yield item.place.numel, DTYPES[item.dtype].itemsize, has
+                itemsize = DTYPES[item.dtype].itemsize
+                yield item.place.numel, itemsize, has_dim(item.arg, dim)
     for ret in bound.schema.returns:
         if ret.is_arg or ret.never:
             continue
@@ -122,4 +140,4 @@ def _tensors(bound: BoundCase, dim: str) -> Iterator[tuple[int, int, bool]]:
         env = expression_env(bound.args, variables_of(bound))
         kind = DTYPES.get(str(plain(ret.dtype, env))) if ret.dtype is not None else None
         itemsize = kind.itemsize if kind is not None else 4
-        yield numel, itemsize, dim in [expr.text for expr in ret.shape or ()]
+        yield numel, itemsize, has_dim(ret, dim)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from gate.case.axes import GROUP
 from gate.case.bind import check_where, expression_env, lookup
 from gate.case.bound import BoundArg, BoundCase, BoundList, BoundTensor
 from gate.case.frame import Frame
@@ -80,7 +81,8 @@ def _placed(
 def extents_of_shapes(bound: BoundCase, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
     """Return the extents of drawn dims that args of other shapes stand for.
 
-    shapes  arg -> its new shape; an axis that is a plain dim gives that dim
+    shapes  arg -> its new shape; an axis that is a plain dim gives that dim, the axes in front of
+            them the dim group
 
     Raises
         CaseTextError  two args disagree, or an arg has another number of axes than its schema
@@ -101,4 +103,8 @@ def extents_of_shapes(bound: BoundCase, shapes: Mapping[str, tuple[int, ...]]) -
                 continue
             if found.setdefault(text, extent) != extent:
                 raise CaseTextError(f"dim {text} would be {found[text]} and {extent} at once")
+        lead = tuple(shape[: len(shape) - len(texts)]) if arg.arg.group else ()
+        moved = lead != old[: len(lead)] and len(lead) == len(dict(bound.dims)[GROUP])
+        if moved and found.setdefault(GROUP, lead) != lead:
+            raise CaseTextError(f"the dim group would be {found[GROUP]} and {lead} at once")
     return found

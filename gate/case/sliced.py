@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from gate.case.along import axis_along, extent_along, has_dim, resizing
+from gate.case.axes import GROUP
 from gate.case.bound import BoundCase, BoundList, BoundScalar
 from gate.case.frame import Frame, plain
 from gate.case.layouts import contiguous_strides
@@ -56,8 +58,7 @@ class Sliced:
     @property
     def period(self) -> int:
         """Slices that repeat."""
-        extent: int = self.block.dims[self.dim]
-        return extent
+        return extent_along(self.block.dims, self.dim) or 0
 
     def values(self, block: Mapping[str, Any]) -> dict[str, Any]:
         """Return the inputs of the slices that are looked at, from those of the block."""
@@ -80,8 +81,8 @@ def sliced(bound: BoundCase) -> Sliced | None:
         CaseTextError  the case is of this size and cannot be looked at slice by slice
     """
     for dim in bound.schema.independent:
-        extent = bound.dims.get(dim)
-        if isinstance(extent, int) and any(past(bound, dim)):
+        extent = extent_along(bound.dims, dim)
+        if extent is not None and any(past(bound, dim)):
             why = unsliceable(bound.schema, dim)
             if why:
                 raise CaseTextError(f"a case past 2**31 elements along {dim}: {why}")
@@ -98,12 +99,10 @@ def unsliceable(schema: OpSchema, dim: str) -> str:
     for arg in schema.args:
         if not isinstance(arg, TensorArg):
             continue
-        texts = [expr.text for expr in arg.shape or ()]
-        if arg.make is not None and (dim in texts or arg.shape is None or dim in arg.make.names):
+        has = has_dim(arg, dim)
+        if arg.make is not None and (has or arg.shape is None or dim in arg.make.names):
             return f"arg {arg.name} is made from others"
-        if dim in texts and (
-            arg.values.domain is Domain.OFFSETS or arg.values.distinct is not None
-        ):
+        if has and (arg.values.domain is Domain.OFFSETS or arg.values.distinct is not None):
             return f"the values of arg {arg.name} depend on each other"
         if arg.live is not None and (arg.live.by_reference or dim in dict(arg.live.lengths)):
             return f"only a part of arg {arg.name} is live"
@@ -120,18 +119,18 @@ def past(bound: BoundCase, dim: str) -> Iterator[tuple[int, ...]]:
     tensor past 2**31 elements that has the dim. Returns count as contiguous."""
     for arg in bound.args:
         for item in arg.items if isinstance(arg, BoundList) else (arg,):
-            if isinstance(item, BoundScalar) or item.place is None or dim not in _texts(item.arg):
+            if isinstance(item, BoundScalar) or item.place is None or not has_dim(item.arg, dim):
                 continue
             if item.place.numel > PAST:
-                axis = _axis(item.arg, dim) + len(item.place.shape)
+                axis = axis_along(item.arg, dim, bound.dims) + len(item.place.shape)
                 step = item.place.strides[axis]
                 if step:
                     yield step, item.place.shape[axis], item.place.storage
     for ret in bound.schema.returns:
-        if dim in _texts(ret):
+        if has_dim(ret, dim):
             shape = return_shape(bound, ret)
             strides = contiguous_strides(shape)
-            axis = _axis(ret, dim) + len(shape)
+            axis = axis_along(ret, dim, bound.dims) + len(shape)
             if shape and strides[0] * shape[0] > PAST:
                 yield strides[axis], shape[axis], strides[0] * shape[0]
 
@@ -142,7 +141,7 @@ def return_shape(bound: BoundCase, ret: Return) -> tuple[int, ...]:
         own = tuple(int(plain(expr, {**bound.dims, **bound.dtypes})) for expr in ret.shape or ())
     except (CaseTextError, TypeError, ValueError):
         return ()
-    return (*bound.dims["..."], *own) if ret.group else own
+    return (*bound.dims[GROUP], *own) if ret.group else own
 
 
 def _looked_at(bound: BoundCase, dim: str, extent: int) -> Sliced:
@@ -159,9 +158,9 @@ def _looked_at(bound: BoundCase, dim: str, extent: int) -> Sliced:
     named += bound.schema.returns
     return Sliced(
         dim=dim, extent=extent, chosen=kept,
-        axes={one.name: _axis(one, dim) for one in named if dim in _texts(one)},
-        block=resized(bound, {dim: min(period, extent)}),
-        part=resized(bound, {dim: len(kept)}),
+        axes={one.name: axis_along(one, dim, bound.dims) for one in named if has_dim(one, dim)},
+        block=resized(bound, resizing(bound.dims, dim, min(period, extent))),
+        part=resized(bound, resizing(bound.dims, dim, len(kept))),
     )  # fmt: skip
 
 
@@ -174,15 +173,6 @@ def _edges(bound: BoundCase, dim: str, extent: int) -> list[int]:
                 found += [(place - 1) // step % size, place // step % size]
                 found.append(min((place // step % size) + 1, size - 1))
     return list(dict.fromkeys(found))
-
-
-def _texts(one: TensorArg | Return) -> list[str]:
-    return [expr.text for expr in one.shape or ()]
-
-
-def _axis(one: TensorArg | Return, dim: str) -> int:
-    texts = _texts(one)
-    return texts.index(dim) - len(texts)
 
 
 def _names(expr: Expr | None) -> Sequence[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gate.case.along import axis_along, extent_along, has_dim
 from gate.case.bound import BoundCase, BoundList, BoundTensor
 from gate.dtypes import DTYPES, F64, Array, to_float64
 from gate.engine.again import Again, CallFailed, NoCall, Ran, results_of
@@ -23,7 +24,6 @@ from gate.judge.oracle import judged
 from gate.judge.pairing import differs
 from gate.judge.properties import Stated, judge_property
 from gate.judge.tolerance import make_rule, working_dtype
-from gate.schema.expr import Expr
 from gate.schema.model import Io, Return, TensorArg
 from gate.seed import Seed
 
@@ -40,8 +40,8 @@ def judge_slices(again: Again, own: Mapping[str, Any], explains: Verdict | None)
     explains  asks the reference; None: there is none
     """
     bound = again.bound
-    drawn = {name: extent for name, extent in bound.case.dims if isinstance(extent, int)}
-    dims = [dim for dim in bound.schema.independent if drawn.get(dim, 0) > 1]
+    drawn = {dim: extent_along(bound.dims, dim) or 0 for dim in bound.schema.independent}
+    dims = [dim for dim, extent in drawn.items() if extent > 1]
     if not dims:
         return Beside()
     draw = Seed(bound.case.seed).child("slice")
@@ -68,27 +68,24 @@ def _sliced_inputs(
     for arg in bound.args:
         value = values.get(arg.name)
         if isinstance(arg, BoundTensor) and arg.io in _FED and value is not None:
-            short = _cut(value, arg.arg.shape, dim, cut, bound)
+            short = _cut(value, arg.arg, dim, cut, bound)
             if short is not None:
                 found[arg.name] = short
         elif isinstance(arg, BoundList) and value:
-            parts = [
-                _cut(v, i.arg.shape, dim, cut, bound) for i, v in zip(arg.items, value, strict=True)
-            ]
+            parts = [_cut(v, i.arg, dim, cut, bound) for i, v in zip(arg.items, value, strict=True)]
             if all(part is not None for part in parts):
                 found[arg.name] = parts
     return found
 
 
 def _cut(
-    value: Any, shape: tuple[Expr, ...] | None, dim: str, cut: slice, bound: BoundCase
+    value: Any, one: TensorArg | Return, dim: str, cut: slice, bound: BoundCase
 ) -> Array | None:
     """Return a tensor cut along a dim; None when it has no such axis of full extent."""
-    texts = [expr.text for expr in shape or ()]
-    if not isinstance(value, np.ndarray) or dim not in texts:
+    if not isinstance(value, np.ndarray) or not has_dim(one, dim):
         return None
-    axis = value.ndim - len(texts) + texts.index(dim)
-    if axis < 0 or value.shape[axis] != bound.dims[dim]:
+    axis = value.ndim + axis_along(one, dim, bound.dims)
+    if axis < 0 or value.shape[axis] != extent_along(bound.dims, dim):
         return None
     place = (slice(None),) * axis
     return np.asarray(value[(*place, cut)], order="C")
@@ -105,7 +102,7 @@ def _compared(
     for item in judged(schema):
         if item.name in _unsteady(schema.nondeterministic) or schema.nondeterministic is True:
             continue
-        whole = _cut(own.get(item.name), item.shape, dim, cut, bound)
+        whole = _cut(own.get(item.name), item, dim, cut, bound)
         part = alone.get(item.name)
         if whole is None or not isinstance(part, np.ndarray):
             continue
@@ -161,7 +158,7 @@ def _moved_slice(again: Again, item: Return | TensorArg, dim: str, cut: slice) -
     except (NoCall, CallFailed):
         return None
     value = results_of(again.bound.schema, ran.observation).get(item.name)
-    return _cut(value, item.shape, dim, cut, again.bound)
+    return _cut(value, item, dim, cut, again.bound)
 
 
 def _moves(

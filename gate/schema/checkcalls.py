@@ -13,6 +13,7 @@ from gate.schema.expr import Call, Expr
 from gate.schema.gradients import may_be_float, through
 from gate.schema.model import CompareKind, Io, OpSchema, Return, TensorArg
 from gate.schema.nodes import Node
+from gate.schema.readargs import GROUP
 
 Path = tuple[Part, ...]
 JUDGED = (Io.INOUT, Io.OUT)
@@ -237,7 +238,7 @@ def _lists(ctx: Context) -> None:
     if isinstance(schema.nondeterministic, tuple):
         known = [*(ret.name for ret in schema.returns), *ctx.tensors]
         ctx.among(schema.nondeterministic, known, ("nondeterministic",), "a return or a tensor arg")
-    dims = [dim.name for dim in schema.dims]
+    dims = [dim.name for dim in schema.dims] + ([GROUP] if schema.group else [])
     ctx.among(schema.independent, dims, ("independent",), "a dim")
     if len(set(schema.independent)) < len(schema.independent):
         ctx.bad(("independent",), "a dim stands twice")

@@ -44,6 +44,32 @@ def test_a_case_past_two_to_the_31_is_planned_as_small_as_it_can_be():
     assert 8 * 2**30 < nbytes(bind(read(), case)) < 9 * 2**30
 
 
+@pytest.mark.parametrize(
+    ("group", "shape"),
+    [("{rank: 0..3, range: 1..100000000}", (1,)), ("{rank: 2..3, range: 1..65536}", (2,)),
+     ("{rank: 0..3, range: 1..1000000}", (2,))],
+)  # fmt: skip
+def test_the_dim_group_leads_past_two_to_the_31_on_as_few_axes_as_it_takes(group, shape):
+    text = SCHEMA.replace("{B: 1..100000000,", f"{{'...': {group},")
+    schema = read(text.replace("[B, H]", "[..., H]").replace("[B]", "'...'"))
+    case = only(schema)
+    extents = dict(case.dims)["..."]
+    assert len(extents) == shape[0]
+    bound = bind(schema, case)
+    assert bound.args[0].place.numel > PAST
+    huge = sliced(bound)
+    assert huge is not None and huge.dim == "..." and huge.extent == extents[0]
+    assert huge.axes == {"x": -1 - shape[0], "y": -1 - shape[0]}
+    assert huge.block.dims["..."] == (huge.period, *extents[1:])
+    assert huge.part.dims["..."] == (len(huge.chosen), *extents[1:])
+
+
+def test_a_group_without_axes_leads_nowhere():
+    text = SCHEMA.replace("{B: 1..100000000,", "{'...': {rank: 0..0, range: 1..100000000},")
+    text = text.replace("[B, H]", "[..., H]").replace("[B]", "'...'")
+    assert huge_cases(read(text), 0, 0) == ()
+
+
 def test_its_text_is_all_that_it_takes():
     case = only(read())
     again = parse_case(format_case(case))

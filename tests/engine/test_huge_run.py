@@ -62,8 +62,8 @@ def crew() -> Iterator[Crew]:
         yield made
 
 
-def sampled(folder: Path, crew: Crew, kernel: str):
-    task = ops.task(folder, kernel, SCHEMA)
+def sampled(folder: Path, crew: Crew, kernel: str, schema: str = SCHEMA):
+    task = ops.task(folder, kernel, schema)
     (case,) = huge_cases(task.schema, 0, crew.room)
     settings = RunSettings(force=Force(sliced=True))
     return crew.call(lambda lane: run_case(task, case, lane, settings))
@@ -90,7 +90,8 @@ def test_the_interpreter_claims_nothing_of_values_that_it_does_not_compare(
 
 def compared(folder: Path, crew: Crew, kernel: str, dims: str = "[B, H]"):
     """Run a case past so few elements that the interpreter can run it in full."""
-    task = ops.task(folder, kernel, SCHEMA.replace("[B, H]", dims))
+    schema = GROUP if "..." in dims else SCHEMA.replace("[B, H]", dims)
+    task = ops.task(folder, kernel, schema)
     (case,) = huge_cases(task.schema, 0, 0)
     bound = bind(task.schema, case)
     huge = slicing.sliced(bound)
@@ -104,14 +105,24 @@ def compared(folder: Path, crew: Crew, kernel: str, dims: str = "[B, H]"):
     )
 
 
-@pytest.mark.parametrize("dims", ["[B, H]", "[H, B]"])
+GROUP = SCHEMA.replace("{B: 1..100000000,", "{'...': {rank: 0..3, range: 1..100000000},")
+GROUP = GROUP.replace("[B, H]", "[..., H]").replace("[B]", "'...'")
+
+
+def test_an_offset_that_wraps_under_the_dim_group_is_seen(tmp_path: Path, crew: Crew) -> None:
+    record = sampled(tmp_path, crew, WRAPS, GROUP)
+    assert record.judgement.status is CaseStatus.FAIL, record
+    assert record.judgement.failures[0].kind is FailureKind.INT_WRAP
+
+
+@pytest.mark.parametrize("dims", ["[B, H]", "[H, B]", "[..., H]"])
 def test_slices_are_compared_with_the_reference_on_those_slices_alone(
     tmp_path: Path, crew: Crew, monkeypatch: pytest.MonkeyPatch, dims: str
 ) -> None:
     monkeypatch.setattr(slicing, "PAST", 2**15)
     good = compared(tmp_path / "good", crew, GOOD, dims)
     assert good.judgement.status is CaseStatus.PASS, good
-    assert "slices of B" in good.judgement.notes[-1]
+    assert f"slices of {'...' if '...' in dims else 'B'}" in good.judgement.notes[-1]
     folded = SCALE.replace("PLACE", WIDE).replace("AT", "(at & 32767)")
     bad = compared(tmp_path / "bad", crew, folded, dims)
     assert bad.judgement.status is CaseStatus.FAIL, bad

@@ -63,6 +63,18 @@ def test_a_norm_that_mixes_rows_is_found_without_a_reference(tmp_path: Path, cre
     assert found.confirmed
 
 
+def test_rows_of_the_dim_group_must_not_mix_either(tmp_path: Path, crew: Crew) -> None:
+    group = SCHEMA.replace("{B: 1..24,", "{'...': {rank: 1..2, range: 1..9},")
+    group = group.replace("[B, H]", "[..., H]").replace("[B]", "'...'")
+    rows = ("x = x.contiguous()", "shape, x = x.shape, x.reshape(-1, x.shape[-1]).contiguous()")
+    for kernel, more, verdict in ((GOOD, TRUTH, Verdict.PASS), (MIXED, ALONE, Verdict.BROKEN)):
+        whole = kernel.replace(*rows).replace("return y", "return y.reshape(shape)")
+        folder = tmp_path / verdict.value
+        report = ops.run(ops.task(folder, whole, group + more), crew, cases=12)
+        assert report.verdict is verdict, (report.notes, report.findings)
+    assert any("independent: ..." in found.message for found in report.findings)
+
+
 def test_a_norm_that_keeps_rows_apart_passes(tmp_path: Path, crew: Crew) -> None:
     report = ops.run(ops.task(tmp_path, GOOD, SCHEMA + TRUTH), crew, cases=12)
     assert report.verdict is Verdict.PASS, (report.notes, report.findings)
