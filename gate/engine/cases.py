@@ -20,6 +20,7 @@ from gate.engine.clock import COMPILE, INPUTS, JUDGE, KERNEL, REFERENCE, WORKER
 from gate.engine.context import CaseRecord, case_variables, output_digests
 from gate.engine.forced import dry_case, under_force
 from gate.engine.gradients import grad_request, grad_wire, late_incoming
+from gate.engine.hang import Timed
 from gate.engine.lanes import Lane
 from gate.engine.oracle import CaseOracle
 from gate.engine.settings import RunSettings
@@ -131,10 +132,23 @@ def observe(
                 request, other=wire_args(other.bound, other.inputs),
                 other_grad=grad_wire(other.bound, other.inputs),
             )  # fmt: skip
-        seen = lane.kernel.run(request)
+        seen = _within_time(request, lane, settings)
     lane.clock.move(WORKER, KERNEL, seen.kernel_seconds - seen.compile_seconds)
     lane.clock.move(WORKER, COMPILE, seen.compile_seconds)
     return seen
+
+
+def _within_time(request: RunRequest, lane: Lane, settings: RunSettings) -> Observation:
+    """Run a request under the limit that its entry's other cases give it; under a tool, which is
+    slower by another factor in every case, under the whole one."""
+
+    def ask(seconds: float) -> Timed:
+        seen = lane.kernel.run(replace(request, seconds=seconds))
+        return Timed(seen=seen, seconds=lane.kernel.took)
+
+    if settings.force.memcheck:
+        return ask(settings.case_seconds).seen
+    return lane.hangs.of(request.load).run(ask, settings.case_seconds)
 
 
 def _request(

@@ -11,7 +11,7 @@ from gate.case.model import Case
 from gate.engine.settings import AS_SAID, Force
 from gate.judge.model import CaseJudgement
 from gate.result import Digest
-from gate.run.protocol import Observation
+from gate.run.protocol import Observation, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,22 @@ class CaseRecord:
     """Digests of what came back."""
     force: Force = AS_SAID
     """How it was run, beside what its text says."""
+
+    @property
+    def launched(self) -> bool:
+        """Whether a program of a kernel ran."""
+        return any(launch.programs for launch in self.observation.launches)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it killed its worker, or hung it."""
+        return self.observation.outcome in (Outcome.DIED, Outcome.HUNG)
+
+    @property
+    def device_failed(self) -> bool:
+        """Whether the device failed while it ran."""
+        error = self.observation.error
+        return error is not None and error.stage == "device"
 
     def fails_like(self, fingerprint: str) -> bool:
         """Whether it failed with this fingerprint among its failures."""

@@ -25,7 +25,7 @@ RERUNS = 2
 """Reruns of a finding's smallest case before it is reported."""
 _KIND_ORDER = list(FailureKind)
 _NO_SHRINK = frozenset({FailureKind.HUNG})
-"""Kinds whose every run costs the whole time limit."""
+"""Kinds whose every run costs a time limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,12 @@ def _finding(
 ) -> Finding:
     fingerprint = group.failure.fingerprint
     state = keeps_state(group.failure)
-    start = min(group.records, key=lambda r: (bool(r.force.options), sort_key(task.schema, r.case)))
+    start = min(
+        group.records,
+        key=lambda r: (
+            _cut_short(r, settings), bool(r.force.options), sort_key(task.schema, r.case)
+        ),
+    )  # fmt: skip
     if state:
         start = next(r for r in group.records if r.fails_like(group.failure.fingerprint))
     settings = replace(settings, force=start.force)
@@ -122,6 +127,8 @@ def _finding(
     again = [hunter.run(smallest) for _ in range(1 if state else RERUNS)]
     confirmed = sum(record.fails_like(fingerprint) for record in again)
     shown = next((r for r in again if r.fails_like(fingerprint)), start)
+    if group.failure.kind is FailureKind.HUNG:
+        shown = start  # which ran past the whole limit; a rerun that hangs, past a shorter one
     alike = [record for record in records if record.force == start.force]
     diagnosis = Diagnosis()
     if alone:
@@ -134,6 +141,12 @@ def _finding(
         task, group, shown, confirmed=confirmed, reruns=len(again),
         origin=_origin(hunter, smallest), shrink_runs=hunter.runs, diagnosis=diagnosis,
     )  # fmt: skip
+
+
+def _cut_short(record: CaseRecord, settings: RunSettings) -> bool:
+    """Whether a case hung under a shorter limit than the whole one, which a replay gives it."""
+    seen = record.observation
+    return seen.outcome is Outcome.HUNG and seen.seconds < settings.case_seconds
 
 
 class _Hunter:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from gate.engine.clock import OTHER, WORKER, Clock, Stretch, idle_seconds
+from gate.engine.hang import HangLimits
 from gate.engine.jobs import JobQueue
 from gate.engine.oracle import ReferenceCache
 from gate.errors import WorkerError
@@ -60,6 +61,8 @@ class Lane:
     """Shared by all lanes."""
     clock: Clock
     """Where the run's time goes; shared by all lanes."""
+    hangs: HangLimits
+    """When a case is taken for hung; shared by all lanes."""
     busy: threading.Lock = field(default_factory=threading.Lock)
     """Held while a job runs; a second user is a defect."""
 
@@ -104,12 +107,12 @@ class Crew:
         self.settings = settings
         self._checked: Crew | None = None
         self._checking = threading.Lock()
-        cache = ReferenceCache()
+        cache, hangs = ReferenceCache(), HangLimits()
         self.clock = Clock()
         self._started = self._up = time.monotonic()
         self.references = make_references(settings, -(-count // SHARERS))
         self.lanes = [
-            Lane(kernel, self.references[number // SHARERS], cache, self.clock)
+            Lane(kernel, self.references[number // SHARERS], cache, self.clock, hangs)
             for number, kernel in enumerate(make_workers(settings, count))
         ]
         self._far_here = _sparse_memory(FAR_MIB)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -31,7 +31,6 @@ from gate.judge.model import BenchmarkVerdict, CaseStatus, Verdict
 from gate.judge.oracle import ReferenceFault
 from gate.judge.selfcheck import SelfCheck, self_check
 from gate.result import Finding, OpPart, OpReport
-from gate.run.protocol import Outcome
 
 FIRST_BATCH = 6
 """Cases run before the plan is made again with the tiles that their launches show."""
@@ -45,8 +44,8 @@ CHECKED_CASES = 12
 """Cases of an op that run under compute-sanitizer: those in which the device failed, then the
 openers, which sit on the edges."""
 _STOPPED = "stopped after"
+_LATE = "the time was up before every planned case ran: raise --seconds for all"
 T = TypeVar("T")
-_COSTLY = frozenset({Outcome.DIED, Outcome.HUNG})
 
 
 @dataclass(slots=True)
@@ -234,7 +233,7 @@ class OpRun:
             found = self.known.get(format_case(case))
             return found or run_case(self.task, case, lane, self.settings)
 
-        for record in self.crew.map(job, self._until_cut(cases)):
+        for record in self._in_time(self.crew, job, cases):
             self.records.append(record)
             self.listener(
                 Event(
@@ -248,7 +247,7 @@ class OpRun:
 
         An op that launches nothing has no grids, and would do its work at the largest sizes.
         """
-        if not self.task.kernels or not any(map(_launched, self.records)):
+        if not self.task.kernels or not self._launched():
             return
         cases = cases_at_maxima(self.task.schema, self.settings.seed)
         for record in self._forced(((case, Force(dry=True)) for case in cases), self.crew):
@@ -261,7 +260,7 @@ class OpRun:
         What the device has no room for, and what shows nothing, is left out: neither says anything
         of the kernel.
         """
-        if not self.task.schema.independent or not any(map(_launched, self.records)):
+        if not self.task.schema.independent or not self._launched():
             return
         room = self.crew.room
         cases = huge_cases(self.task.schema, self.settings.seed, room) if room else ()
@@ -281,8 +280,8 @@ class OpRun:
         """Run the edge cases once more under compute-sanitizer, when that is asked for."""
         if not self.settings.memcheck:
             return
-        plain = [r for r in self.records if r.force == AS_SAID and not _ended(r)]
-        plain.sort(key=_device_failed, reverse=True)
+        plain = [r for r in self.records if r.force == AS_SAID and not r.ended]
+        plain.sort(key=lambda r: r.device_failed, reverse=True)
         cases = [(record.case, Force(memcheck=True)) for record in plain[:CHECKED_CASES]]
         self.records.extend(self._forced(iter(cases), self.crew.under(memcheck=True)))
 
@@ -292,34 +291,55 @@ class OpRun:
         def job(lane: Lane, one: tuple[Case, Force]) -> CaseRecord:
             return run_case(self.task, one[0], lane, replace(self.settings, force=one[1]))
 
-        return crew.map(job, self._until_cut(cases))
+        return self._in_time(crew, job, cases)
+
+    def _in_time(
+        self, crew: Crew, job: Callable[[Lane, T], CaseRecord], cases: Iterable[T]
+    ) -> Iterator[CaseRecord]:
+        """Run cases until the time is up; one that waits for a lane does not start after that."""
+
+        def late_or(lane: Lane, case: T) -> CaseRecord | None:
+            return None if self._late() else job(lane, case)
+
+        for record in crew.map(late_or, self._until_cut(cases)):
+            if record is None:
+                self._cut(_LATE)
+                return
+            yield record
+
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
 
     def _narrowed(self) -> tuple[str, ...]:
         """Ask the base about cases that the launcher refused, where there is a base."""
         base, asked = self.task.base_root, to_ask(self.records)
         if not base or self.partial:
             return ()
-        found = self.crew.map(
+        found = self._in_time(
+            self.crew,
             lambda lane, record: run_case(self.task, record.case, lane, self.settings, root=base),
-            self._until_cut(asked),
+            asked,
         )
         return narrowed(self.records, zip(asked, found, strict=False))
 
     def _until_cut(self, cases: Iterable[T]) -> Iterator[T]:
         for case in cases:
-            ends = sum(record.observation.outcome in _COSTLY for record in self.records)
+            ends = sum(record.ended for record in self.records)
             if ends >= COSTLY_ENDS:
                 if not any(note.startswith(_STOPPED) for note in self.notes):
                     self._cut(f"{_STOPPED} {ends} cases that killed or hung a worker")
                 return
-            if self.deadline is not None and time.monotonic() > self.deadline:
-                self._cut("the time was up before every planned case ran: raise --seconds for all")
+            if self._late():
+                self._cut(_LATE)
                 return
             yield case
 
     def _cut(self, why: str) -> None:
         self.cut = True
         self.notes.append(why)
+
+    def _launched(self) -> bool:
+        return any(record.launched for record in self.records)
 
     def _failed(self) -> int:
         return sum(record.judgement.status is CaseStatus.FAIL for record in self.records)
@@ -352,9 +372,8 @@ class OpRun:
             part, op=op, schema=self.task.schema.file, findings=findings, benchmarks=benchmarks,
             trusted=self.task.trusted, seconds=round(time.monotonic() - started, 3),
         )  # fmt: skip
-        report = replace(report, narrowed=refused)
         self.listener(Event(kind="op-end", op=op, text=report.verdict.value))
-        return replace(report, part=part) if self.partial else report
+        return replace(report, narrowed=refused, part=part if self.partial else None)
 
     def _part(self, check: SelfCheck) -> OpPart:
         texts = [format_case(case) for case in self.whole]
@@ -371,28 +390,10 @@ class OpRun:
 
     def _undecided(self, why: str, started: float) -> OpReport:
         return OpReport(
-            op=self.task.schema.op,
-            schema=self.task.schema.file,
-            verdict=Verdict.UNDECIDED,
-            counts=count_cases([], planned=0),
-            kernels_seen=(),
-            notes=(why,),
-            trusted=self.task.trusted,
-            seconds=round(time.monotonic() - started, 3),
-        )
-
-
-def _launched(record: CaseRecord) -> bool:
-    return any(launch.programs for launch in record.observation.launches)
-
-
-def _ended(record: CaseRecord) -> bool:
-    return record.observation.outcome in _COSTLY
-
-
-def _device_failed(record: CaseRecord) -> bool:
-    error = record.observation.error
-    return error is not None and error.stage == "device"
+            op=self.task.schema.op, schema=self.task.schema.file, verdict=Verdict.UNDECIDED,
+            counts=count_cases([], planned=0), kernels_seen=(), notes=(why,),
+            trusted=self.task.trusted, seconds=round(time.monotonic() - started, 3),
+        )  # fmt: skip
 
 
 def _is_tile(value: int) -> bool:

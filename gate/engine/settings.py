@@ -81,7 +81,8 @@ class RunSettings:
     jobs: int = 0
     """Kernel workers; 0: one a core, sixteen a GPU at most."""
     case_seconds: float = 60.0
-    """Time limit of one case, compile included."""
+    """Time limit of one case, compile included. Where its op's other cases were quick, a case gets
+    less at first, and as much as this before it is the op's first hang."""
     max_findings: int = 4
     """Findings of one op that are confirmed, shrunk and diagnosed; the rest are counted."""
     explain: bool = True

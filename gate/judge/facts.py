@@ -50,7 +50,7 @@ def ended_badly(observation: Observation, kernel: str) -> Failure | None:
             how = _end(error.type, error.message) if error else "its process ended"
             return _failure(FailureKind.DIED, _end_key(error), kernel, how)
         case Outcome.HUNG:
-            words = "it did not end within the time limit"
+            words = f"it did not return: {error.message if error else 'its time was up'}"
             return _failure(FailureKind.HUNG, "time limit", kernel, words)
         case Outcome.GARBLED:
             words = "its process sent what no worker sends: the code under test wrote on its pipe"

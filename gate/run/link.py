@@ -41,6 +41,8 @@ class Answer:
     """What it printed."""
     report: str = ""
     """What the tool that it runs under wrote meanwhile."""
+    starved: float = 0.0
+    """Seconds in which the worker was ready to run and had no core, as far as that is known."""
 
 
 class Link(Protocol):
@@ -188,7 +190,7 @@ class ProcessLink:
             assert child is not None
             lost: ErrorFact | None = None
             try:
-                frame = self._exchange(child, message, seconds)
+                frame, starved = self._exchange(child, message, seconds)
             except DeadlinePassed:
                 text = f"no answer within {seconds:g} s"
                 lost = ErrorFact(type="hang", message=text, stage="device")
@@ -207,13 +209,14 @@ class ProcessLink:
             if frame.retire or report:
                 self.discard()
                 self._revive()
-            return Answer(message=frame.message, output=output, report=report)
+            return Answer(message=frame.message, output=output, report=report, starved=starved)
 
     def _report(self, child: Child) -> str:
         """Return what the tool that it runs under, if any, wrote since the last time."""
         return child.report.settled() if self.spec.memcheck else ""
 
-    def _exchange(self, child: Child, message: Any, seconds: float) -> Frame:
+    def _exchange(self, child: Child, message: Any, seconds: float) -> tuple[Frame, float]:
+        """Return the reply, and the seconds in which the worker had no core."""
         nonce = secrets.token_hex(16)
         before = child.starved()
 
@@ -234,7 +237,7 @@ class ProcessLink:
             self.starved = 0.0
         if not secrets.compare_digest(frame.nonce.encode(), nonce.encode()):
             raise ProtocolError("a reply with the nonce of another request")
-        return frame
+        return frame, child.starved() - before
 
     def discard(self) -> None:
         """Give up the process; the next request starts another."""

@@ -124,6 +124,9 @@ class KernelWorker:
         self._trees = Trees(self._make, settings.trees, self._is_for_head)
         cache.take()
         self._open = True
+        self.took = 0.0
+        """Seconds that its process took over the last request of `run`, without those in which it
+        had no core."""
 
     def start(self) -> None:
         """Start a process and wait for its greeting.
@@ -223,6 +226,7 @@ class KernelWorker:
         started = time.monotonic()
         answer = link.ask(request, request.seconds)
         seconds = round(time.monotonic() - started, 6)
+        self.took = max(0.0, seconds - answer.starved)
         seen = self._observation(answer, seconds)
         if answer.report:
             found = memcheck.parse(answer.report, request.load.root, seen.launches, seen.regions)

@@ -255,7 +255,7 @@ class Observation:
     forced: bool = False
     """Whether the config of the request was forced on a kernel."""
     seconds: float = 0.0
-    """Wall time of the request, compile included."""
+    """Wall time of the request, compile included; of one that hung, its limit at least."""
     kernel_seconds: float = 0.0
     """Of it, inside the entry and the device's checks of its launches, compile included."""
     compile_seconds: float = 0.0

@@ -134,7 +134,7 @@ class SocketLink:
                     Frame(message=message, nonce=nonce), idle=self._look,
                     deadline=time.monotonic() + SEND_SECONDS,
                 )  # fmt: skip
-                frame = self._reply(channel, nonce, seconds)
+                frame, starved = self._reply(channel, nonce, seconds)
             except (ChannelClosed, DeadlinePassed, ProtocolError) as problem:
                 self.discard()
                 if self._closed:
@@ -142,11 +142,12 @@ class SocketLink:
                 return Answer(message=None, lost=_lost(problem, seconds))
             if frame.retire:
                 self.discard()
-            return Answer(message=frame.message)
+            return Answer(message=frame.message, starved=starved)
 
-    def _reply(self, channel: Channel, nonce: str, seconds: float) -> Frame:
-        """Wait for the reply. What the server says of a worker without a core is believed up to the
-        time that has passed: it lives where the code under test runs."""
+    def _reply(self, channel: Channel, nonce: str, seconds: float) -> tuple[Frame, float]:
+        """Wait for the reply; return it, and the seconds in which the worker had no core. What the
+        server says of them is believed up to the time that has passed: it lives where the code
+        under test runs."""
         began, believed = time.monotonic(), 0.0
         deadline = patient(seconds, seconds + _SERVER_SECONDS, lambda: believed)
         while True:
@@ -156,7 +157,7 @@ class SocketLink:
             if frame.nonce != nonce:
                 raise ProtocolError("a reply with the nonce of another request")
             if not isinstance(frame.message, Waiting):
-                return frame
+                return frame, believed
             if not frame.message.starved >= 0:
                 raise ProtocolError("a worker that waited for less than no time")
             believed = max(believed, min(frame.message.starved, time.monotonic() - began))

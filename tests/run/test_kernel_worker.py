@@ -282,6 +282,16 @@ def test_a_time_limit_does_not_count_what_a_worker_waited_for_a_core(kernel_work
     assert kernel_worker.run(slow).outcome is Outcome.HUNG
 
 
+def test_how_long_a_request_took_is_known_without_its_wait_for_a_core(kernel_worker, monkeypatch):
+    slow = request("time::sleep(0.5)", tensor(), seconds=20)
+    kernel_worker.run(slow)
+    assert kernel_worker.took >= 0.5
+    begun = time.monotonic()
+    monkeypatch.setattr(Child, "starved", lambda child: time.monotonic() - begun)
+    kernel_worker.run(slow)
+    assert kernel_worker.took < 0.5
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the system does not tell")
 def test_waiting_for_a_core_is_seen():
     core = min(os.sched_getaffinity(0))
