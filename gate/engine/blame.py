@@ -103,8 +103,8 @@ def _stuck(bench: Bench, variant: Variant, first: Failure) -> Failure:
     if bench.run(variant.once).outcome is not Outcome.RETURNED:
         return first
     words = (
-        "second call on the same buffers does not end within the time limit, and the first one "
-        "does: a lock or a counter is not reset"
+        "second call on the same buffers does not end, and the first one does: a lock or a counter "
+        f"is not reset; {first.message}"
     )
     return replace(first, key=f"{KEY}: {first.key}", message=words)
 

@@ -13,13 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import op_runs as ops
+from gate.case.bind import bind
+from gate.case.plan import make_plan
 from gate.engine import hang
+from gate.engine.blame import with_memory
 from gate.engine.hang import ENOUGH, FACTOR, FLOOR_SECONDS, HangLimit, HangLimits, Timed
 from gate.engine.lanes import Crew
 from gate.engine.oprun import OpRun
 from gate.engine.settings import Force, RunSettings
 from gate.engine.task import OpTask
-from gate.judge.model import FailureKind, Verdict
+from gate.engine.variant import Variant, variant_of
+from gate.judge.facts import ended_badly
+from gate.judge.model import CaseJudgement, CaseStatus, FailureKind, Verdict
 from gate.result import OpReport
 from gate.run.pool import KernelWorker
 from gate.run.protocol import ErrorFact, LoadRequest, Observation, Outcome, RunRequest
@@ -157,6 +162,30 @@ def test_each_tree_has_limits_of_its_own() -> None:
     limits = HangLimits()
     head, base = (LoadRequest(root=root, pythonpath=(), entry="a.py::f(x)") for root in "hb")
     assert limits.of(head) is limits.of(replace(head)) is not limits.of(base)
+
+
+class Alone:
+    """A bench on which a case that is called once returns."""
+
+    def run(self, variant: Variant) -> Observation:
+        assert variant.calls == 1
+        return Observation(outcome=Outcome.RETURNED)
+
+    def judge(self, observation: Observation, variant: Variant) -> CaseJudgement:
+        raise AssertionError("a hang has nothing to judge")
+
+
+def test_a_hang_of_the_second_call_alone_says_its_limit_too() -> None:
+    seen = HangLimit().run(taking(EVER), WHOLE)
+    told = ended_badly(seen, "op.py::k")
+    assert told is not None
+    judgement = CaseJudgement(status=CaseStatus.FAIL, failures=(told,))
+    schema = ops.read(SCHEMA)
+    case = make_plan(schema, cases=1, seed=0, device="interpreter").cases[0]
+    variant = replace(variant_of(case), reuse=True, calls=2)
+    found = with_memory(Alone(), bind(schema, case), seen, variant, judgement).failures[0]
+    assert found.key == "second call: time limit"
+    assert found.message.endswith("is not reset; it did not return: no answer within 60 s")
 
 
 # --- with a worker --------------------------------------------------------------------------------
