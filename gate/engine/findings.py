@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
 from gate.engine.diagnosis import Known, diagnose_finding, explain
 from gate.engine.history import kept_state, may_follow, run_anew
+from gate.engine.jobs import Stopped
 from gate.engine.lanes import Crew
 from gate.engine.place import place_of
 from gate.engine.settings import AS_SAID, Event, Listener, RunSettings
@@ -47,18 +49,24 @@ def make_findings(
     """Return the findings of an op, most telling first; what the base has too comes last.
 
     Only the first failure of a case makes a finding of its own: what follows from it in the same
-    case (a second output wrong by the same cause) is counted with it.
+    case (a second output wrong by the same cause) is counted with it. Once the run is stopped,
+    nothing is run any more: what is left is told as it was seen.
     """
     groups = _groups(records)
-    state = kept_state(task, crew, settings, records)
-    if state is not None:
-        groups = _of_state(task, crew, settings, state, groups)
+    with contextlib.suppress(Stopped):
+        state = kept_state(task, crew, settings, records)
+        if state is not None:
+            groups = _of_state(task, crew, settings, state, groups)
     found = []
     for group in groups[: settings.max_findings]:
-        finding = _finding(task, crew, settings, group, records, tiles)
+        try:
+            finding = _finding(task, crew, settings, group, records, tiles)
+        except Stopped:
+            finding = _plain(task, group, _simplest(task, group, settings))
         found.append(finding)
         listener(Event(kind="finding", op=task.schema.op, text=finding.message))
-    found.extend(_plain(task, group) for group in groups[settings.max_findings :])
+    rest = groups[settings.max_findings :]
+    found.extend(_plain(task, group, group.records[0]) for group in rest)
     return tuple(sorted(found, key=lambda finding: finding.origin == "already there"))
 
 
@@ -109,12 +117,7 @@ def _finding(
 ) -> Finding:
     fingerprint = group.failure.fingerprint
     state = keeps_state(group.failure)
-    start = min(
-        group.records,
-        key=lambda r: (
-            _cut_short(r, settings), bool(r.force.options), sort_key(task.schema, r.case)
-        ),
-    )  # fmt: skip
+    start = _simplest(task, group, settings)
     if state:
         start = next(r for r in group.records if r.fails_like(group.failure.fingerprint))
     settings = replace(settings, force=start.force)
@@ -140,6 +143,16 @@ def _finding(
     return _build(
         task, group, shown, confirmed=confirmed, reruns=len(again),
         origin=_origin(hunter, smallest), shrink_runs=hunter.runs, diagnosis=diagnosis,
+    )  # fmt: skip
+
+
+def _simplest(task: OpTask, group: _Group, settings: RunSettings) -> CaseRecord:
+    """Return the simplest case of a group as it was seen, one that its replay shows first."""
+    return min(
+        group.records,
+        key=lambda r: (
+            _cut_short(r, settings), bool(r.force.options), sort_key(task.schema, r.case)
+        ),
     )  # fmt: skip
 
 
@@ -253,12 +266,12 @@ def _shown(group: _Group, shown: CaseRecord) -> Failure:
     return next(alike, group.failure)
 
 
-def _plain(task: OpTask, group: _Group) -> Finding:
-    """A finding beyond the number that is confirmed and shrunk: its first case, as it was seen."""
+def _plain(task: OpTask, group: _Group, shown: CaseRecord) -> Finding:
+    """A finding that is not confirmed and shrunk: a case of it, as it was seen."""
     return _build(
         task,
         group,
-        group.records[0],
+        shown,
         confirmed=0,
         reruns=0,
         origin="",

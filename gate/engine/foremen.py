@@ -11,42 +11,38 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import signal
+import socket
 import threading
 import time
-import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gate.engine.clock import Stretch, idle_seconds
 from gate.engine.device import lane_count
+from gate.engine.foreman import GRACE_SECONDS, LANES_EACH, STOP, TELL_SECONDS, Job, foreman, wind_up
 from gate.engine.lanes import Crew
 from gate.engine.settings import Event, Listener, RunSettings, silent
-from gate.errors import GateError, WorkerError
+from gate.errors import WorkerError
 from gate.result import Timings
 from gate.run.capacity import visible_gpus
 from gate.run.fences import hide_from_workers
-from gate.run.forking import FORK_SERVERS, Branch
 from gate.run.pool import WorkerSettings, branch_servers
 from gate.run.serving import WorkerInfo
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Job: TypeAlias = Callable[[Crew, Item, Listener], Result]
-"""Works one item off on a crew; a function of a module, so that a process can be sent it."""
 
-LANES_EACH = 2
-"""Lanes of one foreman: its process judges for about so many without holding them up."""
 CASES_EACH = 6
 """Cases for each lane at least: a worker takes as long to come up as it takes for these, each
 compiled anew."""
 FEWEST_LANES = 4
 """Below this many lanes one process keeps up, and another would only cost its start."""
+STOPPING = "stopping: what was seen so far will be reported; press Ctrl-C again to end at once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +50,7 @@ class Outcome(Generic[Result]):
     """What came of all items."""
 
     results: tuple[Result, ...]
-    """In order of the items; those that a Ctrl-C left unfinished are missing."""
+    """In order of the items; those of which a Ctrl-C left nothing to tell are missing."""
     info: WorkerInfo
     """The first kernel worker's greeting."""
     timings: Timings
@@ -76,7 +72,8 @@ def share_out(
 ) -> Outcome[Result]:
     """Work every item off, several side by side, and return the results in order.
 
-    Ctrl-C ends the run with the results that are complete.
+    Ctrl-C ends the run with the results that are complete, and with what jobs return within seconds
+    when their crew is stopped. A second one ends it at once with those that are complete.
 
     job       called in this process, or in a foreman when there are lanes and items for several
     workers   what each crew is started with
@@ -117,7 +114,11 @@ def _in_process(
         results = [future.result() for future in futures]
     except KeyboardInterrupt:
         stop.set()
-        crew.close()
+        listener(Event(kind="note", text=STOPPING))
+        try:
+            wind_up(crew, futures)
+        except KeyboardInterrupt:
+            crew.close()
         done = [f for f in futures if f.done() and not f.cancelled() and f.exception() is None]
         results, interrupted = [future.result() for future in done], True
     finally:
@@ -167,6 +168,8 @@ class _Team(Generic[Item, Result]):
     """What went wrong beside the work."""
     todo: deque[int] = field(default_factory=deque)
     """Numbers of the items that nobody has taken, in order."""
+    sending: threading.Lock = field(default_factory=threading.Lock)
+    """Held while something is sent to a foreman; never together with `lock`."""
 
     def run(self, workers: WorkerSettings, count: int, lanes: int) -> Outcome[Result]:
         """Start foremen, hand them the items, and end them."""
@@ -180,7 +183,7 @@ class _Team(Generic[Item, Result]):
                 place = _turned(workers, number * lanes)
                 branch = branch_servers(workers)
                 process = context.Process(
-                    target=_foreman, args=(theirs, branch, self.job, place, lanes), daemon=False
+                    target=foreman, args=(theirs, branch, self.job, place, lanes), daemon=False
                 )
                 process.start()
                 for given in (theirs, *(branch[1:] if branch else ())):
@@ -215,25 +218,44 @@ class _Team(Generic[Item, Result]):
                 for (_, connection), number in zip(members, firsts, strict=True)
             ]
             try:
-                for future in futures:
-                    future.result()
+                try:
+                    for future in futures:
+                        future.result()
+                except KeyboardInterrupt:
+                    self._stop([connection for _, connection in members])
+                    wait(futures, GRACE_SECONDS + TELL_SECONDS)
+                    raise
             except BaseException:
                 with self.lock:
                     self.todo.clear()
                 _dismiss(members)
                 raise
 
+    def _stop(self, connections: Sequence[Connection]) -> None:
+        """Ask every foreman to stop; whoever tends it still takes what it has to say."""
+        with self.lock:
+            self.todo.clear()
+        self.listener(Event(kind="note", text=STOPPING))
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                self._send(connection, STOP)
+
+    def _send(self, connection: Connection, message: Any) -> None:
+        with self.sending:
+            connection.send(message)
+
     def _tend(self, connection: Connection, first: int) -> None:
         """Feed one foreman, with this item first, until nothing is left to do."""
         try:
-            connection.send((first, self.items[first]))
+            self._send(connection, (first, self.items[first]))
             under_way = 1 + sum(self._hand(connection, last=True) for _ in range(LANES_EACH - 1))
             while under_way:
                 number, result = self._answer(connection)
                 with self.lock:
-                    self.results[number] = result
+                    if result is not None:
+                        self.results[number] = result
                 under_way += self._hand(connection) - 1
-            connection.send(None)
+            self._send(connection, None)
             timings, span, stretches, notes = self._answer(connection)
             with self.lock:
                 self.timings.append(timings)
@@ -264,7 +286,7 @@ class _Team(Generic[Item, Result]):
             number = (self.todo.pop() if last else self.todo.popleft()) if self.todo else None
         if number is None:
             return 0
-        connection.send((number, self.items[number]))
+        self._send(connection, (number, self.items[number]))
         return 1
 
 
@@ -294,13 +316,21 @@ def _dismiss(members: list[tuple[BaseProcess, Connection]]) -> None:
     """End foremen: they leave when their connection closes, and end their workers first."""
     for _, connection in members:
         with contextlib.suppress(OSError):
-            connection.close()
+            _hang_up(connection)
     deadline = time.monotonic() + 10.0
     for process, _ in members:
         process.join(max(0.1, deadline - time.monotonic()))
         if process.is_alive():
             process.kill()
             process.join()
+
+
+def _hang_up(connection: Connection) -> None:
+    """Close a connection for both sides, and for a thread of ours that waits on it, which would
+    hold it open."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
+    connection.close()
 
 
 def _turned(workers: WorkerSettings, by: int) -> WorkerSettings:
@@ -310,54 +340,3 @@ def _turned(workers: WorkerSettings, by: int) -> WorkerSettings:
         return workers
     start = by % len(gpus)
     return replace(workers, gpus=(*gpus[start:], *gpus[:start]))
-
-
-# --- the side of a foreman ----------------------------------------------------------------------
-
-
-def _foreman(
-    connection: Connection, branch: Branch | None, job: Job[Any, Any], workers: WorkerSettings,
-    lanes: int,
-) -> None:  # fmt: skip
-    """The life of a foreman: open a crew, work off what comes, leave when the run hangs up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run hears it, and hangs up
-    FORK_SERVERS.adopt(branch)
-    guard = threading.Lock()
-
-    def say(message: Any) -> None:
-        with guard, contextlib.suppress(OSError):
-            connection.send(message)
-
-    try:
-        crew = Crew(workers, lanes)
-    except GateError as problem:
-        say(problem)
-        return
-
-    def greet() -> None:
-        try:
-            say(crew.info)
-        except GateError as problem:
-            say(problem)
-
-    greeting = threading.Thread(target=greet, name="greeting", daemon=True)
-    greeting.start()
-
-    def work(number: int, item: Any) -> None:
-        try:
-            say((number, job(crew, item, say)))
-        except GateError as problem:
-            say(problem)
-        except BaseException as defect:  # noqa: BLE001 - the edge of this process
-            say(RuntimeError(f"{type(defect).__name__}: {defect}\n{traceback.format_exc()}"))
-
-    pool = ThreadPoolExecutor(LANES_EACH, thread_name_prefix="op")
-    try:
-        while (message := connection.recv()) is not None:
-            pool.submit(work, *message)
-        greeting.join()
-        say((crew.timings(), crew.span(), crew.clock.stretches(), crew.notes))
-        connection.recv()  # until the run hangs up
-    except (EOFError, OSError):
-        crew.close()
-        os._exit(0)

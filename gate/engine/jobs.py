@@ -1,13 +1,58 @@
-"""Jobs that wait for a lane, and the order in which lanes take them."""
+"""Jobs that wait for a lane, the order in which lanes take them, and how they end."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 Job = TypeVar("Job")
+Place = TypeVar("Place")
+T = TypeVar("T")
+
+
+class Stopped(Exception):
+    """The run was asked to stop: what was asked of a lane was not done, or is not told."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task(Generic[Place]):
+    """A job that waits for a lane, or runs on one."""
+
+    future: Future[Any]
+    """Takes its result."""
+    job: Callable[[Place], Any]
+    """What to do."""
+
+    def begin(self) -> bool:
+        """Say that it runs from now on; False when nobody wants it any more."""
+        return self.future.set_running_or_notify_cancel()
+
+    def run(self, place: Place, within: AbstractContextManager[None]) -> None:
+        """Do it, once it has begun, and hand over what came of it."""
+        try:
+            with within:
+                found = self.job(place)
+        except BaseException as problem:  # noqa: BLE001 - it is the caller's, who waits for it
+            self.drop(problem)
+        else:
+            with contextlib.suppress(InvalidStateError):  # it was dropped meanwhile
+                self.future.set_result(found)
+
+    def fail(self, problem: Exception) -> None:
+        """Hand over that it is not even begun."""
+        if self.begin():
+            self.future.set_exception(problem)
+
+    def drop(self, problem: BaseException) -> None:
+        """Hand over an error for it while it runs; what it still comes to is nobody's."""
+        with contextlib.suppress(InvalidStateError):
+            self.future.set_exception(problem)
 
 
 class JobQueue(Generic[Job]):
@@ -62,3 +107,13 @@ class JobQueue(Generic[Job]):
             self._closed = True
             self._change.notify_all()
         return self.empty()
+
+
+def not_stopped(pending: list[Future[T]]) -> Iterator[T]:
+    """Give the results of jobs in order, without those that were stopped."""
+    while pending:
+        try:
+            found = pending.pop(0).result()
+        except Stopped:
+            continue
+        yield found

@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from gate.engine.clock import OTHER, WORKER, Clock, Stretch, idle_seconds
 from gate.engine.hang import HangLimits
-from gate.engine.jobs import JobQueue
+from gate.engine.jobs import JobQueue, Stopped, Task, not_stopped
 from gate.engine.oracle import ReferenceCache
 from gate.errors import WorkerError
 from gate.result import Timings
@@ -67,33 +68,6 @@ class Lane:
     """Held while a job runs; a second user is a defect."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Task:
-    """A job that waits for a lane."""
-
-    future: Future[Any]
-    """Takes its result."""
-    job: Callable[[Lane], Any]
-    """What to do."""
-
-    def run(self, lane: Lane, clock: Clock) -> None:
-        """Do it, and hand over what came of it."""
-        if not self.future.set_running_or_notify_cancel():
-            return
-        try:
-            with lane.busy, clock.phase(OTHER):
-                found = self.job(lane)
-        except BaseException as problem:  # noqa: BLE001 - it is the caller's, who waits for it
-            self.future.set_exception(problem)
-        else:
-            self.future.set_result(found)
-
-    def fail(self, problem: WorkerError) -> None:
-        """Hand over that it cannot be done."""
-        if self.future.set_running_or_notify_cancel():
-            self.future.set_exception(problem)
-
-
 class Crew:
     """All lanes of a run. Close it, or use it as a context manager.
 
@@ -106,7 +80,7 @@ class Crew:
         """Start workers; `ready` waits for the first kernel worker."""
         self.settings = settings
         self._checked: Crew | None = None
-        self._checking = threading.Lock()
+        self._checking, self._closing = threading.Lock(), threading.Lock()
         cache, hangs = ReferenceCache(), HangLimits()
         self.clock = Clock()
         self._started = self._up = time.monotonic()
@@ -116,12 +90,15 @@ class Crew:
             for number, kernel in enumerate(make_workers(settings, count))
         ]
         self._far_here = _sparse_memory(FAR_MIB)
-        self._jobs: JobQueue[_Task] = JobQueue()
+        self._jobs: JobQueue[Task[Lane]] = JobQueue()
         self._change = threading.Condition()
         self._running: list[Lane] = []
+        # A lock of its own, taken with no other held: lanes go on while somebody holds the crew.
+        self._working = threading.Lock()
+        self._at_work: dict[Lane, Task[Lane]] = {}
         self._problems: dict[Lane, WorkerError] = {}
         self._broken: WorkerError | None = None
-        self._closed = False
+        self._closed = self._stopped = False
         for reference in self.references:
             self._thread(self._open_reference, reference)
         for lane in self.lanes:
@@ -186,7 +163,21 @@ class Crew:
             return None if lane in self._problems else lane in self._running
 
         while (task := self._jobs.take(up)) is not None:
-            task.run(lane, self.clock)
+            with self._working:
+                stopped = self._stopped
+                if begun := not stopped and task.begin():
+                    self._at_work[lane] = task
+            if stopped:
+                task.fail(Stopped())
+            elif begun:
+                task.run(lane, self._use(lane))
+                with self._working:
+                    del self._at_work[lane]
+
+    @contextmanager
+    def _use(self, lane: Lane) -> Iterator[None]:
+        with lane.busy, self.clock.phase(OTHER):
+            yield
 
     @property
     def info(self) -> WorkerInfo:
@@ -272,12 +263,17 @@ class Crew:
             if self._checked is None:
                 settings = replace(self.settings, memcheck=True)
                 crew = Crew(settings, min(CHECKED_LANES, len(self.lanes)))
+                self._checked = crew  # known while it starts, so that it is closed with this one
                 try:
+                    if self.stopped:
+                        raise Stopped
                     crew.ready()
                 except BaseException:
+                    self._checked = None
                     crew.close()
+                    if self.stopped:
+                        raise Stopped from None
                     raise
-                self._checked = crew
             return self._checked
 
     def submit(self, job: Callable[[Lane], T], *, early: bool = False) -> Future[T]:
@@ -286,16 +282,16 @@ class Crew:
         early  it needs no kernel worker: it may run before one is up, and need not wait for others
 
         Raises
-            WorkerError   no kernel worker came up, or a reference worker did not
-            RuntimeError  the crew is closed
+            WorkerError  no kernel worker came up, or a reference worker did not
+            Stopped      the crew was stopped or closed; the future raises it, too
         """
         future: Future[T] = Future()
         with self._change:
-            if self._closed:
-                raise RuntimeError("a closed crew takes no jobs")
+            if self._stopped:
+                raise Stopped
             if problem := self._broken or self._lost:
                 raise problem
-            self._jobs.put(_Task(future, job), early=early)
+            self._jobs.put(Task(future, job), early=early)
         return future
 
     def call(self, job: Callable[[Lane], T], *, early: bool = False) -> T:
@@ -309,11 +305,13 @@ class Crew:
         *,
         ahead: int = 0,
         early: bool = False,
+        what_is_done: bool = False,
     ) -> Iterator[T]:
         """Run a job for each item over all lanes; results come in order of the items.
 
-        early  as in `submit`
-        ahead  jobs in flight at most (default: two a lane), so that a caller may stop early
+        early         as in `submit`
+        ahead         jobs in flight at most (default: two a lane), so that a caller may stop early
+        what_is_done  of a crew that is stopped, give the results that there are; else raise Stopped
         """
         window = ahead or 2 * len(self.lanes)
         pending: list[Future[T]] = []
@@ -326,19 +324,46 @@ class Crew:
                     yield pending.pop(0).result()
             while pending:
                 yield pending.pop(0).result()
+        except Stopped:
+            if not what_is_done:
+                raise
+            yield from not_stopped(pending)
         finally:
             for future in pending:
                 future.cancel()
 
-    def close(self) -> None:
-        """Stop every worker, also those that are starting; jobs in flight end with their
-        workers, and those that wait are cancelled."""
+    @property
+    def stopped(self) -> bool:
+        """Whether it takes no more jobs."""
+        return self._stopped
+
+    def stop(self) -> None:
+        """Take no more jobs and begin none of those that wait; those that run, run on."""
         with self._change:
-            self._closed = True
+            self._stopped = True
+        for task in self._jobs.empty():
+            task.fail(Stopped())
+        checked = self._checked
+        if checked is not None:
+            checked.stop()
+
+    def close(self) -> None:
+        """Stop every worker, also those that are starting.
+
+        Jobs in flight are dropped before their workers end: what a job makes of a worker that was
+        taken away from it is nobody's finding.
+        """
+        with self._change:
+            self._closed = self._stopped = True
             self._change.notify_all()
+        with self._working:
+            in_flight = [*self._at_work.values()]
         for task in self._jobs.close():
-            task.future.cancel()
-        close_all([*(lane.kernel for lane in self.lanes), *self.references])
+            task.fail(Stopped())
+        for task in in_flight:
+            task.drop(Stopped())
+        with self._closing:  # whoever comes second may end this process as soon as it returns
+            close_all([*(lane.kernel for lane in self.lanes), *self.references])
         if self._checked is not None:
             self._checked.close()
 

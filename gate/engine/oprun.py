@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,27 +16,25 @@ from gate.case.plan import Plan, make_plan
 from gate.case.text import format_case
 from gate.engine.backoff import mostly_refused
 from gate.engine.benchmarks import run_benchmarks
-from gate.engine.cases import prepare, run_case
-from gate.engine.clock import JUDGE, PLAN
+from gate.engine.cases import run_case
+from gate.engine.clock import PLAN
 from gate.engine.context import CaseRecord
 from gate.engine.findings import make_findings
 from gate.engine.forced import every_config
+from gate.engine.jobs import Stopped
 from gate.engine.lanes import Crew, Lane
 from gate.engine.narrowed import narrowed, to_ask
-from gate.engine.proof import MEND, holds_of_reference, reject_spoils
+from gate.engine.proof import prove, prove_properties
 from gate.engine.settings import AS_SAID, Event, Force, Listener, RunSettings, Shard, silent
 from gate.engine.task import OpTask
 from gate.engine.verdicts import count_cases, line_of, report_of
-from gate.errors import CaseTextError, SchemaError, WorkerError
+from gate.errors import CaseTextError, SchemaError
 from gate.judge.model import BenchmarkVerdict, CaseStatus, Verdict
-from gate.judge.oracle import ReferenceFault
-from gate.judge.selfcheck import SelfCheck, self_check
+from gate.judge.selfcheck import SelfCheck
 from gate.result import Finding, OpPart, OpReport
 
 FIRST_BATCH = 6
 """Cases run before the plan is made again with the tiles that their launches show."""
-SELF_CHECK_CASES = 4
-"""Cases that the schema proves itself on."""
 COSTLY_ENDS = 3
 """Cases that may end in a dead or hung worker before the rest of the op is left out."""
 CONFIG_CASES = 2
@@ -45,6 +44,9 @@ CHECKED_CASES = 12
 openers, which sit on the edges."""
 _STOPPED = "stopped after"
 _LATE = "the time was up before every planned case ran: raise --seconds for all"
+_CUT_OFF = (
+    "the run was stopped before it was through with this op: what failed is told as it was seen"
+)
 T = TypeVar("T")
 
 
@@ -62,6 +64,8 @@ class OpRun:
     """Who is told."""
     deadline: float | None = None
     """Monotonic time after which no further case starts."""
+    tells_part: bool = False
+    """Whether a run that is stopped is told by what there is; else nothing is told of it."""
     records: list[CaseRecord] = field(default_factory=list)
     """Cases that were run, in plan order."""
     notes: list[str] = field(default_factory=list)
@@ -78,19 +82,31 @@ class OpRun:
     """Cases of the plan that need not be run again, by their text."""
 
     def run(self) -> OpReport:
-        """Run the op to its report; never raises for what the op's files do wrong."""
+        """Run the op to its report; never raises for what the op's files do wrong.
+
+        Raises
+            Stopped  the crew was stopped, and what there is is not wanted
+        """
         started = time.monotonic()
         try:
             plan, check = self._opening()
         except (SchemaError, CaseTextError) as problem:
             return self._undecided(problem.message, started)
-        if self.settings.shard is None:
-            self._run_everything(plan)
-        else:
-            self._run_share(plan, self.settings.shard)
-        if self.task.schema.reference is None and not self.partial and not self._failed():
-            check = self._property_check()
-        return self._report(check, started)
+        except Stopped:
+            if self.tells_part:
+                return self._undecided(_CUT_OFF, started)
+            raise
+        with contextlib.suppress(Stopped):
+            if self.settings.shard is None:
+                self._run_everything(plan)
+            else:
+                self._run_share(plan, self.settings.shard)
+            if self.task.schema.reference is None and not self.partial and not self._failed():
+                check = prove_properties(self.task, self.crew, self.settings, self.records)
+        report = self._report(check, started)
+        if self.crew.stopped and not self.tells_part:
+            raise Stopped
+        return report
 
     def _opening(self) -> tuple[Plan, SelfCheck]:
         """Plan, and prove the schema: what needs no kernel worker and is done while one comes up.
@@ -99,10 +115,10 @@ class OpRun:
         """
         likely = self.crew.likely_far
         plan = self._plan(self.task.tiles, far=likely)
-        check = self._self_check(plan)
+        check = prove(self.task, self.crew, plan.cases)
         if self.crew.far != likely:
             plan = self._plan(self.task.tiles)
-            check = self._self_check(plan)
+            check = prove(self.task, self.crew, plan.cases)
         return plan, check
 
     def _run_everything(self, plan: Plan) -> None:
@@ -123,45 +139,6 @@ class OpRun:
                 avoid=self.avoid,
                 far=self.crew.far if far is None else far,
             )
-
-    def _self_check(self, plan: Plan) -> SelfCheck:
-        """Prove the schema on the first cases of the plan; a proof needs no kernel.
-
-        The first case alone catches nearly every spoil, and the others look for the rest.
-        """
-        first, *others = plan.cases[:SELF_CHECK_CASES] or (None,)
-        if first is None:
-            return SelfCheck()
-
-        def prove(lane: Lane, case: Case, settled: frozenset[str] = frozenset()) -> SelfCheck:
-            try:
-                ready = prepare(self.task, case, lane)
-                with lane.clock.phase(JUDGE):
-                    own = self_check(ready.bound, ready.inputs, ready.oracle, settled)
-                    return own if own.reasons else holds_of_reference(self.task, ready, lane, own)
-            except WorkerError as problem:
-                return SelfCheck.failed(problem.message)
-            except ReferenceFault as fault:
-                return SelfCheck.failed(f"the reference failed on {format_case(case)}: {fault}")
-
-        opening = self.crew.call(lambda lane: prove(lane, first), early=True)
-        rest = self.crew.map(
-            lambda lane, case: prove(lane, case, opening.caught), others, early=True
-        )
-        return SelfCheck.merged((opening, *rest))
-
-    def _property_check(self) -> SelfCheck:
-        """Prove properties without a reference on cases that passed: they reject what is spoilt."""
-        passed = [r.case for r in self.records if r.judgement.status is CaseStatus.PASS]
-
-        def prove(lane: Lane, case: Case) -> SelfCheck:
-            try:
-                return reject_spoils(self.task, case, lane, self.settings)
-            except WorkerError as problem:
-                return SelfCheck.failed(problem.message)
-
-        checks = tuple(self.crew.map(prove, passed[:SELF_CHECK_CASES]))
-        return SelfCheck.merged(checks, mend=MEND)
 
     def _run_plan(self, plan: Plan) -> None:
         tiles = self._run_first(plan)
@@ -204,6 +181,8 @@ class OpRun:
                 self._run_maxima()
                 self._run_huge()
             owner = True
+        if self.crew.stopped:
+            return
         if owner and self._needs_all():
             self.known = {r.text: r for r in self.records if r.force == AS_SAID}
             self.records, self.notes, self.cut, self.avoid = [], [], False, frozenset()
@@ -296,12 +275,13 @@ class OpRun:
     def _in_time(
         self, crew: Crew, job: Callable[[Lane, T], CaseRecord], cases: Iterable[T]
     ) -> Iterator[CaseRecord]:
-        """Run cases until the time is up; one that waits for a lane does not start after that."""
+        """Run cases until the time is up; one that waits for a lane does not start after that.
+        Of a run that is stopped, records of some cases before the last are missing."""
 
         def late_or(lane: Lane, case: T) -> CaseRecord | None:
             return None if self._late() else job(lane, case)
 
-        for record in crew.map(late_or, self._until_cut(cases)):
+        for record in crew.map(late_or, self._until_cut(cases), what_is_done=True):
             if record is None:
                 self._cut(_LATE)
                 return
@@ -320,7 +300,8 @@ class OpRun:
             lambda lane, record: run_case(self.task, record.case, lane, self.settings, root=base),
             asked,
         )
-        return narrowed(self.records, zip(asked, found, strict=False))
+        pairs = [*zip(asked, found, strict=False)]
+        return () if self.crew.stopped else narrowed(self.records, pairs)
 
     def _until_cut(self, cases: Iterable[T]) -> Iterator[T]:
         for case in cases:
@@ -328,6 +309,8 @@ class OpRun:
             if ends >= COSTLY_ENDS:
                 if not any(note.startswith(_STOPPED) for note in self.notes):
                     self._cut(f"{_STOPPED} {ends} cases that killed or hung a worker")
+                return
+            if self.crew.stopped:
                 return
             if self._late():
                 self._cut(_LATE)
@@ -356,6 +339,8 @@ class OpRun:
 
     def _report(self, check: SelfCheck, started: float) -> OpReport:
         op, shard = self.task.schema.op, self.settings.shard
+        if self.crew.stopped:
+            self._recall()
         findings: tuple[Finding, ...] = ()
         if not self.partial:
             findings = make_findings(
@@ -364,16 +349,30 @@ class OpRun:
         benchmarks: tuple[BenchmarkVerdict, ...] = ()
         left_to_others = self.partial and shard is not None and not shard.owns(op)
         wanted = findings or (self.settings.benchmarks and not left_to_others)
-        if self.settings.oracles and wanted:
-            benchmarks = run_benchmarks(self.task, self.crew, self.settings)
-        refused = self._narrowed()  # when the time is up before, the notes below say so
+        refused: tuple[str, ...] = ()
+        with contextlib.suppress(Stopped):
+            if self.settings.oracles and wanted:
+                benchmarks = run_benchmarks(self.task, self.crew, self.settings)
+            refused = self._narrowed()  # when the time is up before, the notes below say so
+        stopped = self.crew.stopped
+        if stopped:
+            self.notes.insert(0, _CUT_OFF)
         part = self._part(check)
         report = report_of(
             part, op=op, schema=self.task.schema.file, findings=findings, benchmarks=benchmarks,
             trusted=self.task.trusted, seconds=round(time.monotonic() - started, 3),
         )  # fmt: skip
+        settled = not stopped or any(finding.confirmed for finding in findings)
+        report = report if settled else replace(report, verdict=Verdict.UNDECIDED)
         self.listener(Event(kind="op-end", op=op, text=report.verdict.value))
         return replace(report, narrowed=refused, part=part if self.partial else None)
+
+    def _recall(self) -> None:
+        """Take up the cases that need not have been run again, and that a stop left no time for."""
+        done = {record.text for record in self.records}
+        left = [record for record in self.known.values() if record.text not in done]
+        self.records += left
+        self.whole += [record.case for record in left if record.case not in self.whole]
 
     def _part(self, check: SelfCheck) -> OpPart:
         texts = [format_case(case) for case in self.whole]

@@ -9,7 +9,7 @@ properties let a spoilt output pass on every case, they do not say what is right
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,29 +17,79 @@ import numpy as np
 
 from gate.case.bound import BoundCase
 from gate.case.model import Case
+from gate.case.text import format_case
 from gate.dtypes import DTYPES, Array, encode, to_float64
 from gate.engine.again import Again, forward_only, results_of
 from gate.engine.cases import CaseBench, Prepared, prepare
-from gate.engine.lanes import Lane
+from gate.engine.clock import JUDGE
+from gate.engine.context import CaseRecord
+from gate.engine.lanes import Crew, Lane
 from gate.engine.oracle import CaseOracle
 from gate.engine.properties import Change, PropertyCheck, Results
 from gate.engine.settings import RunSettings
 from gate.engine.slices import judge_slices
 from gate.engine.task import OpTask
 from gate.engine.variant import variant_of
+from gate.errors import WorkerError
 from gate.judge.compare import method_of
 from gate.judge.context import JudgeSettings
 from gate.judge.form import declared_dtype
 from gate.judge.judge import make_context
-from gate.judge.oracle import judged
+from gate.judge.model import CaseStatus
+from gate.judge.oracle import ReferenceFault, judged
 from gate.judge.pairing import differs
-from gate.judge.selfcheck import SelfCheck
+from gate.judge.selfcheck import SelfCheck, self_check
 from gate.judge.spoils import lazy_outputs, spoilt_outputs
 from gate.run.protocol import Mode, Observation, Outcome, OutputFact
 from gate.schema.model import Return, TensorArg
 
+SELF_CHECK_CASES = 4
+"""Cases that the schema proves itself on."""
 MEND = "the properties do not say enough: add one that tells them apart"
 """What to do about a spoilt output that no property rejects."""
+
+
+def prove(task: OpTask, crew: Crew, cases: Sequence[Case]) -> SelfCheck:
+    """Prove the schema on the first cases of a plan; a proof needs no kernel.
+
+    The first case alone catches nearly every spoil, and the others look for the rest.
+    """
+    if not cases:
+        return SelfCheck()
+    first, *others = cases[:SELF_CHECK_CASES]
+    opening = crew.call(lambda lane: _proof(task, first, lane), early=True)
+    rest = crew.map(lambda lane, case: _proof(task, case, lane, opening.caught), others, early=True)
+    return SelfCheck.merged((opening, *rest))
+
+
+def prove_properties(
+    task: OpTask, crew: Crew, settings: RunSettings, records: Iterable[CaseRecord]
+) -> SelfCheck:
+    """Prove properties without a reference on cases that passed: they reject what is spoilt."""
+    passed = [r.case for r in records if r.judgement.status is CaseStatus.PASS]
+
+    def proof(lane: Lane, case: Case) -> SelfCheck:
+        try:
+            return reject_spoils(task, case, lane, settings)
+        except WorkerError as problem:
+            return SelfCheck.failed(problem.message)
+
+    return SelfCheck.merged(tuple(crew.map(proof, passed[:SELF_CHECK_CASES])), mend=MEND)
+
+
+def _proof(
+    task: OpTask, case: Case, lane: Lane, settled: frozenset[str] = frozenset()
+) -> SelfCheck:
+    """Prove the schema on one case; `settled` names spoils that another case has caught."""
+    try:
+        ready = prepare(task, case, lane)
+        with lane.clock.phase(JUDGE):
+            own = self_check(ready.bound, ready.inputs, ready.oracle, settled)
+            return own if own.reasons else holds_of_reference(task, ready, lane, own)
+    except WorkerError as problem:
+        return SelfCheck.failed(problem.message)
+    except ReferenceFault as fault:
+        return SelfCheck.failed(f"the reference failed on {format_case(case)}: {fault}")
 
 
 def holds_of_reference(task: OpTask, ready: Prepared, lane: Lane, own: SelfCheck) -> SelfCheck:

@@ -101,7 +101,8 @@ def run_ops(
 ) -> Outcome[OpReport]:
     """Run ops side by side; reports come in order of the tasks.
 
-    Ctrl-C ends the run with the reports that are complete.
+    Ctrl-C ends the run with the reports that are complete, and with what the ops under way have
+    seen by then.
 
     Raises
         WorkerError  no worker could be started
@@ -122,7 +123,7 @@ def task_weight(task: OpTask) -> float:
 def _run_op(
     crew: Crew, task: OpTask, listener: Listener, *, settings: RunSettings, deadline: float | None
 ) -> OpReport:
-    return OpRun(task, crew, settings, listener, deadline).run()
+    return OpRun(task, crew, settings, listener, deadline, tells_part=True).run()
 
 
 def _result(

@@ -68,6 +68,8 @@ def _circumstances(op: OpReport, finding: Finding) -> str:
     if flaky:
         lines = [f"Failed in {count}, and in none of {plural(finding.reruns, 'rerun')}."]
     hiding = hidden_by(finding, lambda text: code_span(text, 1000))
+    if not finding.reruns:
+        lines.append("Not confirmed: it was seen, and not run again.")
     if hiding:
         lines.append(hiding)
     if op.benchmarks:

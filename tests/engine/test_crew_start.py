@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gate.engine.jobs import Stopped
 from gate.engine.lanes import Crew, Lane
 from gate.errors import WorkerError
 from gate.run.forking import FORK_SERVERS
@@ -49,20 +50,52 @@ def test_a_crew_that_is_closed_while_lanes_start_leaves_no_process() -> None:
     running = len(family(os.getpid()))
     assert running > 1
     crew.close()  # the fixture looks at what is left
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(Stopped):
         crew.submit(number)
 
 
-def test_jobs_that_wait_when_a_crew_is_closed_are_cancelled() -> None:
-    release = threading.Event()
+def test_jobs_of_a_crew_that_is_closed_are_dropped_before_they_end() -> None:
+    release, ended = threading.Event(), threading.Event()
+
+    def work(lane: Lane) -> None:
+        release.wait(timeout=300)
+        ended.set()
+
     crew = Crew(WorkerSettings(), 1)
-    busy = crew.submit(lambda lane: release.wait(timeout=300))
+    busy = crew.submit(work)
     while not busy.running():
         time.sleep(0.01)
     waiting = crew.submit(number)
     crew.close()
+    for future in (busy, waiting):
+        with pytest.raises(Stopped):
+            future.result(timeout=60)
     release.set()
-    assert waiting.cancelled()
+    assert ended.wait(timeout=60)  # and what it came to is nobody's, which is no error
+
+
+def test_a_crew_that_is_stopped_lets_jobs_end_and_begins_none() -> None:
+    release, begun = threading.Event(), threading.Event()
+
+    def work(lane: Lane, item: int) -> int:
+        if item == 1:
+            begun.set()
+            release.wait(timeout=300)
+        return item
+
+    found: list[int] = []
+    with Crew(WorkerSettings(), 1) as crew:
+        done = crew.map(work, range(4), ahead=9, what_is_done=True)
+        taker = threading.Thread(target=lambda: found.extend(done))
+        taker.start()
+        assert begun.wait(timeout=300)
+        crew.stop()
+        release.set()
+        taker.join(timeout=60)
+        assert found == [0, 1]
+        with pytest.raises(Stopped):
+            list(crew.map(work, [0]))
+        assert list(crew.map(work, [0], what_is_done=True)) == []
 
 
 def test_a_lane_that_does_not_come_up_is_told_while_others_work(
