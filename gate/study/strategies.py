@@ -143,7 +143,9 @@ class _Turn:
 
 
 def _take_turn(crew: Crew, turn: _Turn, listener: Listener) -> list[Trial]:
-    bench = Bench(crew=crew, settings=turn.settings, kernel=turn.kernel, task=turn.task)
+    bench = Bench(
+        crew=crew, settings=turn.settings, kernel=turn.kernel, task=turn.task, listener=listener
+    )
     first = turn.settings.seed
     found = [bench.trial(turn.strategy, seed) for seed in range(first, first + turn.seeds)]
     listener(Event(kind="note", op=turn.kernel.op, text=_progress(found)))

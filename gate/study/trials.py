@@ -12,7 +12,7 @@ from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
 from gate.engine.lanes import Crew, Lane
 from gate.engine.oprun import FIRST_BATCH
-from gate.engine.settings import Force, RunSettings
+from gate.engine.settings import Event, Force, Listener, RunSettings, silent
 from gate.engine.task import OpTask
 from gate.judge.model import CaseStatus
 from gate.run.protocol import LaunchFact
@@ -57,6 +57,8 @@ class Bench:
     """The kernel."""
     task: OpTask
     """Its op."""
+    listener: Listener = silent
+    """Who is told of every false alarm."""
 
     def trial(self, strategy: str, seed: int) -> Trial:
         """Run a strategy's cases: all on a control and with the first seed, else up to a failure.
@@ -78,11 +80,19 @@ class Bench:
             ended = self._run(rest, tally, whole)
         if strategy == "ours" and not ended:
             ended = self._look_at_maxima(seed, tally, whole)
+        self._tell(strategy, seed, tally.alarms)
         return Trial(
             strategy=strategy, kernel=self.kernel.op, role=self.kernel.role.value, seed=seed,
             cases=tally.ran, failed=tally.failed, first=tally.first,
             seconds=round(tally.seconds, 4), complete=not ended,
         )  # fmt: skip
+
+    def _tell(self, strategy: str, seed: int, alarms: Sequence[CaseRecord]) -> None:
+        """Tell which cases of a correct kernel failed, and of what: none of them should."""
+        for record in alarms if self.kernel.role is Role.CONTROL else ():
+            said = "; ".join(failure.message for failure in record.judgement.failures)
+            words = f"{strategy}: false alarm with seed {seed}: {record.text}: {said}"
+            self.listener(Event(kind="note", op=self.kernel.op, text=words))
 
     def _sample(self, strategy: str, seed: int, tiles: tuple[int, ...] | None) -> tuple[Case, ...]:
         budget = self.settings.case_budget - (strategy == "ours")  # its last case is a look
@@ -132,12 +142,15 @@ class Tally:
     """Time up to it."""
     launches: list[LaunchFact] = field(default_factory=list)
     """What the cases launched."""
+    alarms: list[CaseRecord] = field(default_factory=list)
+    """Those that failed, without their data."""
 
     def add(self, record: CaseRecord, took: float) -> None:
         """Count one more case, which took so many seconds."""
         bad = record.judgement.status is CaseStatus.FAIL
         self.ran += 1
         self.failed += bad
+        self.alarms += [record] if bad else []
         if not self.first:
             self.seconds += took
             self.first = self.ran if bad else 0

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -244,3 +245,24 @@ def test_parts_by_seed_put_together_are_the_whole(tmp_path: Path) -> None:
     timeless = [[replace(t, seconds=0.0) for t in study.trials] for study in (whole, joined)]
     assert timeless[0] == timeless[1]
     assert "2 seeds, interpreter" in strategy_table(joined)
+
+
+@pytest.mark.triton
+def test_a_case_of_a_correct_kernel_that_fails_is_told_with_its_text(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    for name in ("leaky_relu", "leaky_relu_buggy"):
+        shutil.copytree(CORPUS / name, tmp_path / "corpus" / name)
+    wrong = "- {row: 1, op: leaky_relu_buggy, role: control, family: leaky_relu}\n"
+    right = "- {row: 2, op: leaky_relu, role: control, family: leaky_relu}\n"
+    (tmp_path / "corpus" / "corpus.yaml").write_text(wrong + right)
+    told: list[str] = []
+    run_strategies(
+        tmp_path / "corpus", RunSettings(device="interpreter", jobs=1), seeds=1, cases=6,
+        strategies=("ours",), listener=lambda event: told.append(f"{event.op}: {event.text}"),
+    )  # fmt: skip
+    alarms = [text for text in told if "false alarm" in text]
+    assert alarms and all(
+        text.startswith("leaky_relu_buggy: ours: false alarm with seed 0: leaky_relu_buggy[")
+        for text in alarms
+    )
+    assert "wrong at" in alarms[0]
