@@ -274,6 +274,7 @@ def _evidence(
         ctx.reach,
         lambda: ctx.mixing.terms(subject.index, subject.part),
         gain=ctx.gain,
+        product=ctx.product,
     )
 
 

@@ -53,6 +53,8 @@ class Context:
     """`cuda` or `interpreter`."""
     reach: float = 0.0
     """Largest finite magnitude among the float inputs."""
+    product: float = 0.0
+    """Largest product of two values of different float inputs; of one input alone: its `reach`."""
     gain: float = 1.0
     """What a norm of this op multiplies by at most: 1/sqrt(eps), 1 without an eps."""
     tiles: tuple[int, ...] = ()

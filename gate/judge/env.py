@@ -50,14 +50,14 @@ def value_env(env: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, An
     return {**env, **values}
 
 
-def largest_magnitude(inputs: Mapping[str, Any]) -> float:
-    """Return the largest finite |value| among the float inputs, 0 for none."""
-    sizes = [0.0]
+def largest_magnitudes(inputs: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the largest finite |value| of each float tensor, in falling order; none: (0,)."""
+    sizes = []
     for value in inputs.values():
         for array in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(array, np.ndarray) and array.dtype.kind not in "biu":
                 sizes.append(_finite_peak(array))
-    return max(sizes)
+    return tuple(sorted(sizes, reverse=True)) or (0.0,)
 
 
 def _finite_peak(array: Array) -> float:

@@ -27,19 +27,22 @@ class Evidence:
         reach: float = 0.0,
         terms: Callable[[], int] = lambda: 1,
         gain: float = 1.0,
+        product: float = 0.0,
     ) -> None:
         """Hold one comparison.
 
-        out    values that are compared, flat
-        side   the reference at the same elements
-        reach  largest finite |input|
-        terms  how many inputs one output is made of
-        gain   what a norm multiplies by at most: 1/sqrt(eps), 1 without an eps
+        out      values that are compared, flat
+        side     the reference at the same elements
+        reach    largest finite |input|
+        terms    how many inputs one output is made of
+        gain     what a norm multiplies by at most: 1/sqrt(eps), 1 without an eps
+        product  largest product of two values of different inputs
         """
         self.out = out
         self.side = side
         self.reach = reach
         self.gain = gain
+        self.product = product
         self.terms = terms
         self._error: F64 | None = None
         self._excess: F64 | None = None

@@ -18,7 +18,7 @@ from gate.case.bound import BoundCase
 from gate.errors import CaseTextError
 from gate.judge import facts
 from gate.judge.context import Context, JudgeSettings
-from gate.judge.env import dead_elements, environment, largest_magnitude, norm_gain, value_env
+from gate.judge.env import dead_elements, environment, largest_magnitudes, norm_gain, value_env
 from gate.judge.mixing import Mixing
 from gate.judge.model import CaseJudgement, CaseStatus, Comparison, Failure, FailureKind
 from gate.judge.nearby import Nearby
@@ -246,6 +246,7 @@ def make_context(
     """Gather what the comparisons of one case share."""
     env = environment(bound, inputs.values)
     references = References(oracle, given_values(bound.schema, observation))
+    reach, *others = largest_magnitudes(_living(inputs))
     past = dead_elements(bound, inputs.values, value_env(env, inputs.values))
     dead = {**past, **inputs.dead}
     return Context(
@@ -259,7 +260,8 @@ def make_context(
         specials=has_live_specials(inputs.values, dead),
         working=working_dtype(bound),
         device=observation.device or settings.device,
-        reach=largest_magnitude(_living(inputs)),
+        reach=reach,
+        product=reach * max([1.0, *others[:1]]),
         gain=norm_gain(bound),
         tiles=_tiles(observation),
         dots=settings.dots,

@@ -28,7 +28,8 @@ More terms are looked at only when a case would fail without them:
                               left by it (the eps is a scalar arg, or 1e-6 where the op has several
                               float tensors)
     2^-23 * max|in|^2 * |ref| where the reference is flat: an exponent as large as a product of two
-                              inputs loses that share of itself, and of its exp
+                              inputs loses that share of itself, and of its exp; 2^-22 times the
+                              product of two different inputs elsewhere
     2^-126                    for each term of a sum: subnormal float32 numbers may count as 0
 
 What `tolerance:` declares changes this so:
@@ -78,6 +79,8 @@ TINIEST = 2.0**-126
 """The smallest normal float32: a device may take anything smaller for 0."""
 EXPONENT = 2.0**14
 """The largest exponent whose rounding is excused."""
+SCORE = 2.0**-22
+"""Share of the product of two different inputs that an exp of it may lose, flat or not."""
 FLAT = 64.0
 """Condition number up to which a reference counts as flat."""
 SATURATED = 64.0
@@ -320,13 +323,17 @@ def _exponents(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     A softmax of scores near 200 that one key dominates gives that key's value, whatever the last
     digits of the scores. A compiler that contracts `score * scale - top` into a fused multiply-add
     for the sum and not for the values divides two exps that differ by a rounding of the score.
+    Where a second key counts for a little, s says how far the two keys go, and nothing of such an
+    exp: it may lose what a product of two inputs does. Of a single input nothing is multiplied,
+    and a variance that is taken as a difference of two squares stays wrong.
     """
     share = NOISE * min(EXPONENT, max(evidence.reach, evidence.reach**2))
     size = share * evidence.side.size
     if rule.working == "float64" or not ((x > allowed) & (x <= rule.factor * size)).any():
         return 0.0
     s = spread_or_roundoff(evidence, rule.roundoff)
-    return np.where(s <= FLAT * rule.roundoff * evidence.side.size, size, 0.0)
+    score = np.minimum(size, SCORE * min(EXPONENT, evidence.product) * evidence.side.size)
+    return np.where(s <= FLAT * rule.roundoff * evidence.side.size, size, score)
 
 
 def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:

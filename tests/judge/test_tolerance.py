@@ -11,6 +11,7 @@ from judge_fakes import (
     KERNEL,
     MATMUL,
     UNARY,
+    dim,
     layernorm,
     matmul,
     op,
@@ -283,3 +284,45 @@ def test_narrow_floats_are_perturbed_no_more_than_bfloat16() -> None:
 def test_an_empty_tensor_is_vacuous() -> None:
     w = world(UNARY, "op[B=0 H=5; T=float32; x=contiguous/normal; seed=000001]", lambda x: x)
     assert w.judge(np.zeros((0, 5), np.float32)).status is CaseStatus.VACUOUS
+
+
+ATTENTION = op(
+    dims=(dim("M"), dim("N"), dim("D")), reference="torch.softmax(q @ k.T, -1) @ v",
+    args=(tensor("q", "M D"), tensor("k", "N D"), tensor("v", "N D")),
+    returns=(ret("o", "M D"),),
+)  # fmt: skip
+KEYS = (
+    "op[M=64 N=33 D=31; T=float32; q=contiguous/large k=contiguous/normal v=contiguous/normal; "
+    "seed=00000b]"
+)
+
+
+def attend(q: Any, k: Any, v: Any) -> Any:
+    return softmax(q @ k.T * q.dtype.type(31**-0.5)) @ v
+
+
+@pytest.mark.parametrize(("share", "status"), [(2e-4, CaseStatus.PASS), (3e-3, CaseStatus.FAIL)])
+def test_an_exp_of_a_rounded_score_is_right_where_two_keys_count(
+    share: float, status: CaseStatus
+) -> None:
+    w = world(ATTENTION, KEYS, attend)
+    p = np.sort(softmax(to_float64(w["q"]) @ to_float64(w["k"]).T * 31**-0.5), axis=-1)
+    row = int(np.argmin(np.abs(p[:, -2] - 0.07)))
+    assert 0.02 < p[row, -2] < 0.2
+    out = to_float64(w.truth[0]).copy()
+    out[row] *= 1 + share
+    assert w.judge(encode(out, "float32")).status is status
+
+
+def test_a_variance_of_two_squares_stays_wrong_beside_a_weight() -> None:
+    weighted = op(
+        args=(tensor("x", "B H"), tensor("g", "H")), returns=(ret("y", "B H"),),
+        reference="torch.layer_norm(x, (H,)) * g",
+    )  # fmt: skip
+    case = "op[B=7 H=300; T=float32; x=contiguous/shifted(100) g=contiguous/normal; seed=00000a]"
+    w = world(weighted, case, lambda x, g: layernorm(x) * g)
+    x = to_float64(w["x"]).astype(np.float32)
+    mean = x.mean(-1, keepdims=True)
+    variance = (x * x).mean(-1, keepdims=True) - mean * mean
+    out = (x - mean) / np.sqrt(variance + np.float32(1e-5)) * to_float64(w["g"]).astype(np.float32)
+    assert w.judge(encode(to_float64(out), "float32")).status is CaseStatus.FAIL
