@@ -72,6 +72,12 @@ def traits(clues: Clues) -> Cause | None:
             text=f"negative values of `{text.split()[2]}` take a path of their own, and it is "
             "wrong: a slope, a sign, or the side of a comparison",
         )
+    if text.startswith("least row maximum of ") and " <" in text and atom.value < 0:
+        return Cause(
+            text="a maximum starts at 0, or at another number that every value of a row may lie "
+            "below: it is then no value of that row",
+            mends=("start it at `float('-inf')`, or at the row's first value",),
+        )
     if text.startswith("least row peak of ") and " <" in text:
         return Cause(
             text="rows of very small values vanish: an eps or a lower clamp outweighs them, or "

@@ -535,6 +535,12 @@ def test_rows_that_lie_apart_are_told_from_tensors_that_are_copied_first() -> No
             "rows of very small values vanish",
         ),
         (
+            make_atom(
+                "least row maximum of x <= -100", 2.5, "least row maximum of x", "trait", -100
+            ),
+            "a maximum starts at 0",
+        ),
+        (
             FailureKind.WRONG_VALUE,
             make_atom("min of x < 0", 1.75, "min of x", "trait"),
             "negative values of `x` take a path of their own",
