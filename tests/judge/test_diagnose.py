@@ -535,6 +535,7 @@ def test_rows_that_lie_apart_are_told_from_tensors_that_are_copied_first() -> No
             "rows of very small values vanish",
         ),
         (
+            FailureKind.NONFINITE,
             make_atom(
                 "least row maximum of x <= -100", 2.5, "least row maximum of x", "trait", -100
             ),
