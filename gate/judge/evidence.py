@@ -90,6 +90,10 @@ class Evidence:
         """s for u = roundoff; elements whose perturbed reference is not finite count as unmoved."""
         return self.side.spread(roundoff)
 
+    def integers(self, roundoff: float) -> F64 | None:
+        """The same where what integers become as floats is moved, and nothing else."""
+        return self.side.integers(roundoff)
+
     def native_error(self) -> F64 | None:
         """|native - ref|, not finite where torch overflows."""
         return self.side.native_error()

@@ -245,7 +245,12 @@ def make_context(
 ) -> Context:
     """Gather what the comparisons of one case share."""
     env = environment(bound, inputs.values)
-    references = References(oracle, given_values(bound.schema, observation))
+    whole = any(
+        isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+        for value in inputs.values.values()
+    )
+    given = given_values(bound.schema, observation)
+    references = References(oracle, given, integers=whole)
     reach, *others = largest_magnitudes(_living(inputs))
     past = dead_elements(bound, inputs.values, value_env(env, inputs.values))
     dead = {**past, **inputs.dead}

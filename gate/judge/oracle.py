@@ -54,7 +54,8 @@ class Oracle(Protocol):
     ) -> Values:
         """Return one value for each judged name (`judged_names`), in that order.
 
-        roundoff  u of `Mode.SPREAD`: each input element is multiplied by 1 + u or 1 - u
+        roundoff  u of `Mode.SPREAD`: each input element is multiplied by 1 + u or 1 - u; of
+                  `Mode.INTEGERS`: what integers become as floats
         inputs    all inputs by arg name, in place of the case's own
         given     the kernel's own values of `given` returns
 
@@ -114,8 +115,12 @@ def by_name(schema: OpSchema, names: tuple[str, ...], values: Values) -> Values:
 class References:
     """The answers of one oracle on one case, each asked at most once."""
 
-    def __init__(self, oracle: Oracle, given: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, oracle: Oracle, given: Mapping[str, Any] | None = None, *, integers: bool = True
+    ) -> None:
+        """Hold an oracle; integers: whether integer tensors go in."""
         self._oracle = oracle
+        self._integers = integers
         self._given = dict(given or {})
         self._held: dict[tuple[Mode, float], Values | None] = {}
 
@@ -134,6 +139,8 @@ class References:
 
     def ask(self, mode: Mode, roundoff: float = 0.0) -> Values | None:
         """Return the values in another arithmetic, or None where the reference has none there."""
+        if mode is Mode.INTEGERS and not self._integers:
+            return None
         key = (mode, roundoff)
         if key not in self._held:
             try:
@@ -174,6 +181,10 @@ class Witness:
     def spread(self, roundoff: float) -> Array | None:
         """Return s for u = roundoff, element by element; NaN stays NaN."""
         return self._one(self._references.ask(Mode.SPREAD, roundoff))
+
+    def integers(self, roundoff: float) -> Array | None:
+        """Return how far the truth moves when what integers become is moved by u = roundoff."""
+        return self._one(self._references.ask(Mode.INTEGERS, roundoff))
 
     def _one(self, values: Values | None) -> Array | None:
         if values is None or self._index >= len(values):

@@ -49,7 +49,7 @@ class Side:
         self._size: F64 | None = None
         self._ulps: F64 | None = None
         self._peak: float | None = None
-        self._spreads: dict[float, F64 | None] = {}
+        self._spreads: dict[tuple[str, float], F64 | None] = {}
         self._values: dict[str, F64 | None] = {}
         self._errors: dict[str, F64 | None] = {}
 
@@ -92,11 +92,21 @@ class Side:
 
     def spread(self, roundoff: float) -> F64 | None:
         """s for u = roundoff; elements whose perturbed reference is not finite count as unmoved."""
-        if roundoff not in self._spreads:
-            whole = self._witness.spread(roundoff)
+        return self._moves("inputs", roundoff, self._witness.spread)
+
+    def integers(self, roundoff: float) -> F64 | None:
+        """The same where what integers become as floats is moved."""
+        return self._moves("integers", roundoff, self._witness.integers)
+
+    def _moves(
+        self, name: str, roundoff: float, ask: Callable[[float], Array | None]
+    ) -> F64 | None:
+        key = (name, roundoff)
+        if key not in self._spreads:
+            whole = ask(roundoff)
             chosen = None if whole is None else self._select_spread(whole)
-            self._spreads[roundoff] = None if chosen is None else _unmoved(to_float64(chosen))
-        return self._spreads[roundoff]
+            self._spreads[key] = None if chosen is None else _unmoved(to_float64(chosen))
+        return self._spreads[key]
 
     def nearby_error(self) -> float:
         """The largest |float32 - ref| on slightly other inputs; 0 when there is none."""

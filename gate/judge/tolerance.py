@@ -30,6 +30,8 @@ More terms are looked at only when a case would fail without them:
     2^-23 * max|in|^2 * |ref| where the reference is flat: an exponent as large as a product of two
                               inputs loses that share of itself, and of its exp; 2^-22 times the
                               product of two different inputs elsewhere
+    64 s of integers          s where what integer inputs become as floats is moved by 2^-24: an
+                              angle is a position times a frequency; only where it grows with u
     2^-126                    for each term of a sum: subnormal float32 numbers may count as 0
 
 What `tolerance:` declares changes this so:
@@ -92,6 +94,10 @@ FEW = 64
 NEARBY = 4.0
 """Multiple of torch's largest error nearby: its reciprocal root is exact to the last digit, and a
 GPU's is not. With 2 a correct norm's gradient failed once in 200 cases."""
+INTEGERS = 64.0
+"""Multiple of s where integers are moved: 10000 to the power i/H alone loses up to 30 roundings."""
+GROWS = 4.0
+"""Times that a smooth reference moves more at least when moved by 16 u instead of u."""
 CHANCE = 2.0**-16
 """Share of a product of two inputs past which no rounding in float32 is to blame."""
 NATIVE_DECLARED = 4.0
@@ -353,6 +359,19 @@ def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     return min(size, most)
 
 
+def _integers(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
+    """What float32 makes of integers: of an angle, a position times a frequency, it loses a
+    rounding of thousands, and the frequency a few of its exponent. Where integers choose a step (a floor, an index), nothing is allowed: s
+    does not grow with u there.
+    """
+    u = min(rule.roundoff, FLOOR)
+    near = evidence.integers(u)
+    far = None if near is None else evidence.integers(ENVELOPE * u)
+    if near is None or far is None:
+        return 0.0
+    return np.where(far >= GROWS * near, INTEGERS * near, 0.0)
+
+
 def _flushed(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     """What is lost where subnormal float32 numbers count as 0, as in a GPU's atomic additions.
 
@@ -369,8 +388,8 @@ def _flushed(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
 
 _MORE: tuple[tuple[str, Callable[[Evidence, Rule, F64, F64], Term]], ...] = (
     ("noise", _noise), ("second order", _second_order), ("long sums", _long_sums),
-    ("cancelled", _cancelled), ("exponents", _exponents), ("lost digits", _lost_digits),
-    ("flushed", _flushed),
+    ("cancelled", _cancelled), ("exponents", _exponents), ("integers", _integers),
+    ("lost digits", _lost_digits), ("flushed", _flushed),
 )  # fmt: skip
 """Terms that are looked at only when a case would fail without them, by name."""
 

@@ -299,6 +299,7 @@ class Mode(enum.Enum):
     """Every float tensor as float32, results rounded to the output dtype: error B32."""
     SPREAD = "spread"
     """s: the largest deviation, element by element, of float64 over perturbed inputs."""
+    INTEGERS = "integers"  # what integer tensors become as floats is perturbed, and nothing else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,11 +335,11 @@ class ReferenceRequest:
     mode: Mode = Mode.FLOAT64
     """Arithmetic."""
     roundoff: float = 0.0
-    """u of SPREAD: inputs are multiplied by 1 +- u."""
+    """u of SPREAD and INTEGERS: what is perturbed is multiplied by 1 +- u."""
     copies: int = 4
-    """Perturbed copies of SPREAD."""
+    """Perturbed copies of SPREAD and INTEGERS."""
     seed: int = 0
-    """Stream of the signs of SPREAD."""
+    """Stream of the signs of SPREAD and INTEGERS."""
     seconds: float = 120.0
     """Time limit."""
 

@@ -6,6 +6,7 @@ float32 says what torch itself loses, and over perturbed inputs what rounding ca
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from gate.run.autograd import evaluate_with_gradients
 from gate.run.errorfacts import error_fact
 from gate.run.host import TorchHost
 from gate.run.imports import Importer
+from gate.run.moving import MovedIntegers, moved
 from gate.run.protocol import (
     MakeRequest,
     Mode,
@@ -75,7 +77,7 @@ class Evaluator:
     def reference(self, request: ReferenceRequest) -> ReferenceReply:
         """Evaluate a reference in the mode that is asked; never raises."""
         try:
-            if request.mode is Mode.SPREAD:
+            if request.mode in (Mode.SPREAD, Mode.INTEGERS):
                 return self._spread(request)
             env = _environment(request.inputs, request.variables, _WIDEN[request.mode])
             values, names = self._values(request, env)
@@ -138,8 +140,9 @@ class Evaluator:
             )  # fmt: skip
 
         if request.grad is not None:
-            return evaluate_with_gradients(evaluated, env, request.grad)
-        with torch.no_grad():
+            with _arithmetic(request.mode):
+                return evaluate_with_gradients(evaluated, env, request.grad)
+        with _arithmetic(request.mode), torch.no_grad():
             return evaluated(env)
 
     def _evaluate(
@@ -157,7 +160,8 @@ class Evaluator:
         return importer.find(call.target)(*args, **kwargs)
 
     def _spread(self, request: ReferenceRequest) -> ReferenceReply:
-        """Return s: the largest deviation, element by element, over perturbed inputs."""
+        """Return s: the largest deviation, element by element, over perturbed inputs, or over what
+        integers become as floats."""
         env = _environment(request.inputs, request.variables, _to_float64)
         centre, names = self._values(request, dict(env))
         reach = [_zero_like(value) for value in centre]
@@ -165,9 +169,13 @@ class Evaluator:
         base = Seed(request.seed).child("spread").child(repr(abs(request.roundoff)))
         for copy in range(request.copies):
             moved = dict(env)
-            for name in request.inputs:
-                moved[name] = _moved(env[name], request.roundoff, base.child(name), copy)
-            values, _ = self._values(request, moved)
+            if request.mode is Mode.INTEGERS:
+                with MovedIntegers(request.roundoff, base.child("integers").child(str(copy))):
+                    values, _ = self._values(request, moved)
+            else:
+                for name in request.inputs:
+                    moved[name] = _moved(env[name], request.roundoff, base.child(name), copy)
+                values, _ = self._values(request, moved)
             reach = [_widest(r, v, c) for r, v, c in zip(reach, values, centre, strict=True)]
         return ReferenceReply(values=tuple(reach), names=names)
 
@@ -259,6 +267,19 @@ _WIDEN: Mapping[Mode, Callable[[Any], Any]] = {
 }
 
 
+@contextlib.contextmanager
+def _arithmetic(mode: Mode) -> Iterator[None]:
+    """Let what a reference makes of nothing (`torch.arange(n) / n`) be float64 where the truth is
+    asked for: torch's own default is float32."""
+    usual = torch.get_default_dtype()
+    wide = mode in (Mode.FLOAT64, Mode.SPREAD, Mode.INTEGERS)
+    torch.set_default_dtype(torch.float64 if wide else usual)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(usual)
+
+
 def _moved(value: Any, roundoff: float, seed: Seed, copy: int) -> Any:
     """Return a float64 tensor with each element multiplied by 1 + u or 1 - u at random."""
     if isinstance(value, list):
@@ -266,11 +287,7 @@ def _moved(value: Any, roundoff: float, seed: Seed, copy: int) -> Any:
         return [_moved(item, roundoff, seed.child(str(i)), copy) for i, item in items]
     if not (isinstance(value, torch.Tensor) and value.dtype is torch.float64):
         return value
-    count = value.numel()
-    words = seed.child(str(copy)).words(-(-count // 64))
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little")[:count]
-    signs = torch.from_numpy(bits.astype(np.float64) * 2 - 1).reshape(value.shape)
-    return value * (1 + roundoff * signs)
+    return moved(value, roundoff, seed.child(str(copy)))
 
 
 # --- results ------------------------------------------------------------------------------------

@@ -129,6 +129,8 @@ class NumpyOracle:
                 return self._call({n: wide(v, np.float32) for n, v in seen.items()})
             case Mode.SPREAD:
                 return self._spread(seen, roundoff)
+            case Mode.INTEGERS:
+                return self._spread(seen, roundoff, kinds="iu")
 
     def _call(self, seen: Mapping[str, Any]) -> tuple[Any, ...]:
         with np.errstate(all="ignore"):
@@ -139,11 +141,11 @@ class NumpyOracle:
                 raise ReferenceFault(fact) from problem
         return values if isinstance(values, tuple) else (values,)
 
-    def _spread(self, seen: Mapping[str, Any], u: float) -> tuple[Any, ...]:
+    def _spread(self, seen: Mapping[str, Any], u: float, kinds: str = "f") -> tuple[Any, ...]:
         truth = self._call({n: wide(v) for n, v in seen.items()})
         most: list[Any] = [None] * len(truth)
         for copy in range(4):
-            moved = {n: _nudged(n, wide(v), u, copy) for n, v in seen.items()}
+            moved = {n: _nudged(n, wide(v), u, copy, kinds) for n, v in seen.items()}
             for i, value in enumerate(self._call(moved)):
                 if isinstance(value, np.ndarray):
                     with np.errstate(invalid="ignore"):
@@ -160,8 +162,8 @@ def wide(value: Any, dtype: Any = np.float64) -> Any:
     return value
 
 
-def _nudged(name: str, value: Any, u: float, copy: int) -> Any:
-    if not isinstance(value, np.ndarray) or value.dtype.kind in "biu":
+def _nudged(name: str, value: Any, u: float, copy: int, kinds: str) -> Any:
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
         return value
     words = Seed(7).child(f"{name}{copy}").words(max(1, value.size))[: value.size]
     signs = np.where(words >> np.uint64(63), 1.0, -1.0).reshape(value.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from gate.judge.judge import judge_case
 from gate.judge.model import CaseStatus, FailureKind
 from gate.judge.tolerance import make_rule, working_dtype
 from gate.run.protocol import Mode
+from gate.schema.expr import Level, parse_expr
 from gate.schema.model import DtypeTolerance, Io, Tolerance
 
 SOFTMAX = "op[B=4 H=513; T={}; x=contiguous/{}; seed=00000a]"
@@ -326,3 +328,29 @@ def test_a_variance_of_two_squares_stays_wrong_beside_a_weight() -> None:
     variance = (x * x).mean(-1, keepdims=True) - mean * mean
     out = (x - mean) / np.sqrt(variance + np.float32(1e-5)) * to_float64(w["g"]).astype(np.float32)
     assert w.judge(encode(to_float64(out), "float32")).status is CaseStatus.FAIL
+
+
+ANGLES = op(
+    dims=(dim("B"), dim("H")), reference="x * torch.cos(t * 0.37)",
+    args=(tensor("x", "B H"), tensor("t", "B H", dtype="int64", values="0..4095")),
+    returns=(ret("y", "B H"),),
+)  # fmt: skip
+TURN = "op[B=2 H=1; T=float32; x=contiguous/normal t=contiguous/uniform; seed=00000b]"
+
+
+@pytest.mark.parametrize(("angle", "status"), [(4e-4, CaseStatus.PASS), (0.1, CaseStatus.FAIL)])
+def test_an_angle_may_lose_the_roundings_of_a_position_and_no_more(
+    angle: float, status: CaseStatus
+) -> None:
+    at = np.array([[4000], [3000]])
+    w = world(ANGLES, TURN, lambda x, t: x * np.cos(t * x.dtype.type(0.37)), {"t": at})
+    out = to_float64(w["x"]) * np.cos(at * 0.37 + angle)
+    assert w.judge(encode(out, "float32")).status is status
+
+
+def test_where_integers_choose_a_step_nothing_is_allowed_for_them() -> None:
+    steps = replace(ANGLES, reference=parse_expr("x * torch.floor(t / 8)", level=Level.TORCH))
+    at = np.array([[4000], [3000]])
+    w = world(steps, TURN, lambda x, t: x * np.floor(t * x.dtype.type(0.125)), {"t": at})
+    out = to_float64(w["x"]) * (np.floor(at / 8) - 1)
+    assert w.judge(encode(out, "float32")).status is CaseStatus.FAIL

@@ -15,7 +15,7 @@ ROW = re.compile(r"`([A-Z][A-Z0-9_]+)` (?:\| |= )([0-9.^-]+)")
 WANTED = {
     "ENVELOPE", "NATIVE", "NATIVE_DECLARED", "SPREAD_COPIES", "FLOOR", "LOST_DIGITS",
     "TF32_ROUNDOFF", "COARSEST", "NOISE", "NOISE64", "STEEP", "SUM_STEP", "CANCELLED",
-    "EXPONENT", "FLAT", "SCORE", "NEARBY", "TINIEST",
+    "EXPONENT", "FLAT", "SCORE", "GROWS", "INTEGERS", "NEARBY", "TINIEST",
 }  # fmt: skip
 
 

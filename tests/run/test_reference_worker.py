@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 from run_tree import TREE
 
 from gate.case.model import DtypeScalar
@@ -80,6 +81,32 @@ def test_the_spread_tells_where_integers_jump(value):
     assert moved[0] == 1
     still = value("(x > 0)", {"x": x}, mode=Mode.SPREAD, roundoff=2.0**-11)
     assert (still == 0).all()
+
+
+def test_what_integers_become_is_moved_and_floats_and_indices_stay(value):
+    u, t = 2.0**-8, np.array([3, -200, 0], np.int64)
+    inputs = {"x": X, "t": t, "m": np.array([True, False, True])}
+
+    def moves(text):
+        return value(text, inputs, mode=Mode.INTEGERS, roundoff=u, copies=4, seed=5)
+
+    np.testing.assert_allclose(moves("t.to(torch.float64)"), np.abs(t) * u, rtol=1e-12)
+    np.testing.assert_allclose(moves("t * 0.5"), np.abs(t) * 0.5 * u, rtol=1e-12)
+    scale = value("t[:, None] * x", inputs, mode=Mode.INTEGERS, roundoff=u, copies=4, seed=5)
+    np.testing.assert_allclose(scale, np.abs(t[:, None] * X.astype(np.float64)) * u, rtol=1e-12)
+    for still in ("x * 2", "x[t[:1] - 3]", "t + 1", "m.to(torch.float64)"):
+        assert (moves(still) == 0).all(), still
+    assert moves("t / 7").tobytes() == moves("t / 7").tobytes()
+
+
+def test_what_the_truth_makes_of_nothing_is_float64_and_torch_s_own_elsewhere(evaluate):
+    for mode, dtype in ((Mode.FLOAT64, "float64"), (Mode.FLOAT32, "float32")):
+        reply = evaluate("torch.arange(N) / N", {}, {"N": 7}, mode=mode)
+        assert reply.dtypes == (dtype,)
+        np.testing.assert_allclose(
+            reply.values[0], np.arange(7) / 7, rtol=1e-15 if dtype == "float64" else 1e-6
+        )
+    assert torch.get_default_dtype() is torch.float32
 
 
 def test_every_form_of_result_is_put_in_order(evaluate):
