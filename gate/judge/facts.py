@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -26,6 +27,8 @@ LIST = "list "
 """The same for a list arg that is another list."""
 PAST_LIMITS = "memory and processes"
 """Key of a process that was ended for having too much of either."""
+_GPU = re.compile(r"\bis_cuda\b|\btorch\.cuda\.|\bCUDA\b|NVIDIA driver")
+"""What an exception or the line that raised it says where a launcher looks for a GPU."""
 _TELLING = (
     FailureKind.INT_WRAP, FailureKind.OOB_WRITE, FailureKind.OOB_READ, FailureKind.RACE,
     FailureKind.GRID, FailureKind.COMPILE, FailureKind.UNWRITTEN,
@@ -95,8 +98,19 @@ def undecided(observation: Observation) -> str:
                 "the system denies the code under test what it asks for: a worker writes to its "
                 f"own folder only (HOME, TMPDIR) and has no network{told}"
             )
+        case Outcome.RAISED if error and observation.device == "interpreter" and _wants_gpu(error):
+            return (
+                "the launcher asks for a GPU, and its tensors are on the CPU here: run with "
+                f"`--device cuda`, or ask `x.device` and not for CUDA{told}"
+            )
         case _:
             return ""
+
+
+def _wants_gpu(error: ErrorFact) -> bool:
+    """Whether a launcher raised before any launch because it saw no CUDA tensor or device."""
+    said = f"{error.message}\n{error.trace}"
+    return error.stage in ("launcher", "") and _GPU.search(said) is not None
 
 
 def _denied(error: ErrorFact) -> bool:

@@ -361,8 +361,8 @@ def _lost_digits(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
 
 def _integers(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     """What float32 makes of integers: of an angle, a position times a frequency, it loses a
-    rounding of thousands, and the frequency a few of its exponent. Where integers choose a step (a floor, an index), nothing is allowed: s
-    does not grow with u there.
+    rounding of thousands, and the frequency a few of its exponent. Where integers choose a step (a
+    floor, an index), nothing is allowed: s does not grow with u there.
     """
     u = min(rule.roundoff, FLOOR)
     near = evidence.integers(u)

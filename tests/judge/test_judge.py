@@ -168,6 +168,27 @@ def test_a_file_that_a_fence_refuses_is_no_defect_of_a_kernel(
         assert message in " ".join(judged.notes)
 
 
+@pytest.mark.parametrize(
+    ("device", "message", "trace", "open_question"),
+    [
+        ("interpreter", "CUDA tensors only", "", True),
+        ("interpreter", "", "ops/k.py:7 in run\n    assert x.is_cuda", True),
+        ("interpreter", "Torch not compiled with CUDA enabled", "", True),
+        ("interpreter", "", "ops/cuda/k.py:7 in run\n    assert x.dim() == 3", False),
+        ("cuda", "CUDA tensors only", "", False),
+    ],
+)
+def test_a_launcher_that_asks_for_a_gpu_says_nothing_of_its_kernel_on_the_cpu(
+    w: World, device: str, message: str, trace: str, open_question: bool
+) -> None:
+    seen = raised("AssertionError", "launcher")
+    fact = replace(seen.error, message=message, trace=trace)
+    judged = w.judge_seen(replace(seen, error=fact, device=device, launches=(), launch_count=0))
+    assert (judged.status is CaseStatus.UNDECIDED) is open_question
+    if open_question:
+        assert "run with `--device cuda`" in judged.notes[0]
+
+
 # --- receipts and faults ------------------------------------------------------------------------
 
 
