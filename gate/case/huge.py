@@ -26,7 +26,7 @@ from gate.errors import CaseTextError
 from gate.schema.model import OpSchema
 from gate.seed import Seed
 
-SLICE = 1 << 20
+SLICE = 1 << 21
 """Elements of one slice of all tensors at most: the host holds a few dozen of them."""
 OTHERS = (33, 1, 65, 129, 257, 513, 1025, 4097, 16385, 65537)
 """Extents of the other dims, the first that is large enough: odd, and past a tile."""

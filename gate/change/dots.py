@@ -1,4 +1,4 @@
-"""Whether a kernel may multiply matrices on tensor cores, told from its source."""
+"""Whether a kernel may round the operands of a dot to TF32, told from its source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _PLAIN = ("triton", "math", "builtins", "typing", "__future__", "numpy", "torch"
 
 
 def may_dot(index: KernelIndex, kernel_id: str) -> bool:
-    """Return whether a kernel, or a helper that it reaches, names a dot.
+    """Return whether a kernel, or a helper that it reaches, names a dot, and does not say that its
+    operands keep their digits (`input_precision="ieee"`).
 
     True as well where the source does not tell: it cannot be read, or the kernel names device code
     of another package.
@@ -32,8 +33,20 @@ def may_dot(index: KernelIndex, kernel_id: str) -> bool:
 
 
 def _names_dot(node: ast.AST) -> bool:
+    inside = list(ast.walk(node))
+    exact = {id(call.func) for call in inside if isinstance(call, ast.Call) and _is_exact(call)}
     return any(
         (isinstance(inner, ast.Attribute) and inner.attr in _DOTS)
         or (isinstance(inner, ast.Name) and inner.id in _DOTS)
-        for inner in ast.walk(node)
+        for inner in inside
+        if id(inner) not in exact
+    )
+
+
+def _is_exact(call: ast.Call) -> bool:
+    """Whether a call of a dot says in so many words that its operands keep their digits."""
+    said = {word.arg: word.value for word in call.keywords}
+    precision, allowed = said.get("input_precision"), said.get("allow_tf32")
+    return (isinstance(precision, ast.Constant) and precision.value == "ieee") or (
+        precision is None and isinstance(allowed, ast.Constant) and allowed.value is False
     )

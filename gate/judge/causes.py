@@ -16,6 +16,7 @@ from gate.judge.layoutcauses import layout
 from gate.judge.model import FailureKind
 from gate.judge.repeated import keeps_state
 from gate.judge.valuecauses import by_value, option, special_values, tiny, traits
+from gate.schema.gradients import PREFIX
 from gate.schema.model import CompareKind
 
 BY_VALUE = frozenset(
@@ -148,12 +149,12 @@ def _mutated(clues: Clues) -> Cause:
             text="the launcher empties, extends or reorders a list of its caller",
             mends=("work on a list of its own: `xs = list(xs)`",),
         )
+    declared = f"declare {where} as `io: inout` or `io: clobbered`"
+    if clues.failure.key.startswith(PREFIX):
+        declared = "say so by `clobbers: in_place` under `grad`"
     return Cause(
         text=f"the kernel stores into its input {where}",
-        mends=(
-            "store into a tensor of its own",
-            f"if that is meant, declare {where} as `io: inout` or `io: clobbered`",
-        ),
+        mends=("store into a tensor of its own", f"if that is meant, {declared}"),
     )
 
 

@@ -13,6 +13,11 @@ HELPER = "@triton.jit\ndef product(a):\n    return {body}\n\n"
     [
         (KERNEL.format(body="tl.load(x)"), False),
         (KERNEL.format(body="tl.dot(tl.load(x), tl.load(x))"), True),
+        (KERNEL.format(body="tl.dot(x, x, input_precision='ieee')"), False),
+        (KERNEL.format(body="tl.dot(x, x, allow_tf32=False)"), False),
+        (KERNEL.format(body="tl.dot(x, x, input_precision='tf32x3', allow_tf32=False)"), True),
+        (KERNEL.format(body="tl.dot(x, x, allow_tf32=x)"), True),
+        (KERNEL.format(body="tl.dot(tl.dot(x, x), x, input_precision='ieee')"), True),
         (KERNEL.format(body="tl.dot_scaled(x, x, 'e5m2', x, x, 'e5m2')"), True),
         (HELPER.format(body="tl.dot(a, a)") + KERNEL.format(body="product(tl.load(x))"), True),
         (HELPER.format(body="tl.exp(a)") + KERNEL.format(body="product(tl.load(x))"), False),

@@ -320,6 +320,12 @@ def test_a_rebound_tensor_is_no_store() -> None:
     assert "rebinds a tensor of its caller" in diagnose(UNARY, one, wrong).cause
 
 
+def test_a_gradient_that_is_overwritten_is_declared_under_grad() -> None:
+    one = [JudgedCase(case=parse_case(PLAN[0]), failed=True)]
+    wrong = replace(failure(FailureKind.MUTATED), key="grad of y")
+    assert any("`clobbers: in_place` under `grad`" in m for m in diagnose(UNARY, one, wrong).mends)
+
+
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
