@@ -11,6 +11,7 @@ from gate.case.shrink import shrink, sort_key
 from gate.engine.cases import run_case
 from gate.engine.context import CaseRecord
 from gate.engine.diagnosis import Known, diagnose_finding, explain
+from gate.engine.forced import with_its_config
 from gate.engine.history import kept_state, may_follow, run_anew
 from gate.engine.jobs import Stopped
 from gate.engine.lanes import Crew
@@ -140,6 +141,8 @@ def _finding(
         diagnosis = diagnose_finding(
             task, hunter.crew, settings, _shown(group, shown), alike, shown, tiles
         )
+        words = with_its_config(diagnosis.condition, _shown(group, shown))
+        diagnosis = replace(diagnosis, condition=words)
     return _build(
         task, group, shown, confirmed=confirmed, reruns=len(again),
         origin=_origin(hunter, smallest), shrink_runs=hunter.runs, diagnosis=diagnosis,

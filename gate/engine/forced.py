@@ -16,6 +16,7 @@ from gate.engine.settings import Force, RunSettings
 from gate.engine.task import OpTask
 from gate.judge.facts import blamed, faults
 from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind
+from gate.judge.wording import EVERY_CASE
 from gate.run.protocol import LoadRequest, Observation, Outcome, RunRequest
 from gate.run.wire import dry_args
 from gate.schema.gradients import own_returns
@@ -84,6 +85,12 @@ def _with_config(failure: Failure, config: str) -> Failure:
         failure, key=f"{failure.key}{_WITH}{config}",
         message=f"only with config {config}: {failure.message}",
     )  # fmt: skip
+
+
+def with_its_config(condition: str, failure: Failure) -> str:
+    """Return the condition of a failure, the config with it where only cases with that one ran."""
+    config = failure.key.partition(_WITH)[2]
+    return f"{condition} with config {config}" if config and condition == EVERY_CASE else condition
 
 
 def of_any_config(failure: Failure) -> Failure:

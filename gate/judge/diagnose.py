@@ -21,7 +21,7 @@ from gate.judge.conditions import Condition
 from gate.judge.factors import JudgedCase, factors_of
 from gate.judge.model import Failure, FailureKind
 from gate.judge.separate import ENOUGH, Separation, separations
-from gate.judge.wording import NOTHING_SEPARATES, in_cases
+from gate.judge.wording import EVERY_CASE, NOTHING_SEPARATES, in_cases
 from gate.schema.model import OpSchema
 
 NEARLY = 0.9
@@ -111,7 +111,7 @@ def _condition(
     failed = np.asarray([entry.failed for entry in judged], dtype=bool)
     count, total = int(failed.sum()), len(failed)
     if count == total:
-        return ("fails on every case" if total > 1 else ""), total > 1, None
+        return (EVERY_CASE if total > 1 else ""), total > 1, None
     held = factors_of(schema, [entry.case for entry in judged])
     found = separations(held, failed, tiles, factors_of(schema, others), certain=certain)
     if _nearly_all(found, count, total):

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from gate.judge.model import Comparison
 
+EVERY_CASE = "fails on every case"
+"""The condition of what no case is without."""
 NOTHING_SEPARATES = "no single condition separates the cases that fail from those that pass"
 """Said of a finding with enough cases for a condition, and without one."""
 

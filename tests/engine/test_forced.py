@@ -16,9 +16,10 @@ from gate.cli.main import main
 from gate.engine.backoff import mostly_refused
 from gate.engine.context import CaseRecord
 from gate.engine.device import settle_device
+from gate.engine.forced import _with_config, of_any_config, with_its_config
 from gate.engine.settings import Force, RunSettings
 from gate.errors import ExitCode, UsageError
-from gate.judge.model import CaseJudgement, CaseStatus, FailureKind, Verdict
+from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind, Verdict
 from gate.report.replay import replay_line
 from gate.run.protocol import Observation, Outcome
 
@@ -128,6 +129,17 @@ def test_a_layout_that_is_mostly_refused_is_given_up_and_its_companions_are_not(
     assert mostly_refused(seen) == {("x", "transposed")}
     assert mostly_refused(seen[:2]) == frozenset()
     assert mostly_refused([replace(seen[0], judgement=seen[3].judgement)] * 4) == frozenset()
+
+
+def test_every_case_of_a_forced_config_is_every_case_with_it():
+    made = _with_config(
+        Failure(kind=FailureKind.WRONG_VALUE, key="y", kernel="", message="wrong"), "{BLOCK: 64}"
+    )
+    assert with_its_config("fails on every case", made) == (
+        "fails on every case with config {BLOCK: 64}"
+    )
+    assert with_its_config("fails exactly when N > 64", made) == "fails exactly when N > 64"
+    assert with_its_config("fails on every case", of_any_config(made)) == "fails on every case"
 
 
 def test_what_is_forced_is_an_option_of_the_replay():
