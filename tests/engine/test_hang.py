@@ -26,6 +26,7 @@ from gate.engine.variant import Variant, variant_of
 from gate.judge.facts import ended_badly
 from gate.judge.model import CaseJudgement, CaseStatus, FailureKind, Verdict
 from gate.result import OpReport
+from gate.run import link
 from gate.run.pool import KernelWorker
 from gate.run.protocol import ErrorFact, LoadRequest, Observation, Outcome, RunRequest
 
@@ -247,7 +248,8 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         return seen
 
     monkeypatch.setattr(KernelWorker, "run", spied)
-    monkeypatch.setattr(hang, "FLOOR_SECONDS", 1.0)
+    monkeypatch.setattr(link, "GRACE_SECONDS", 0.2)  # every hang waits for it as well
+    monkeypatch.setattr(hang, "FLOOR_SECONDS", 0.5)
     monkeypatch.setattr(hang, "FACTOR", 0.0)  # a slow machine makes no other limit
     return limits
 
@@ -264,13 +266,13 @@ def test_a_case_that_never_ends_costs_the_whole_limit_once(
     tmp_path: Path, crew: Crew, hung: list[float]
 ) -> None:
     task = ops.task(tmp_path, kernel("n == 300"), SCHEMA)
-    told = report(task, crew, 4.0)
+    told = report(task, crew, 1.0)
     assert told.verdict is Verdict.HANG
     (found,) = told.findings
     assert found.kind is FailureKind.HUNG and found.confirmed == found.reruns == 2
-    words = "it did not return: no answer within 4 s; cases that returned took at most"
+    words = "it did not return: no answer within 1 s; cases that returned took at most"
     assert words in found.message
-    assert hung == [1.0, 4.0, 1.0, 1.0]
+    assert hung == [0.5, 1.0, 0.5, 0.5]
 
 
 @pytest.mark.triton
@@ -278,28 +280,28 @@ def test_a_hang_that_is_shown_ran_past_the_limit_that_a_replay_gives_it(
     tmp_path: Path, crew: Crew, hung: list[float]
 ) -> None:
     task = ops.task(tmp_path, kernel("n != 257"), SCHEMA)
-    told = report(task, crew, 3.0)
+    told = report(task, crew, 1.0)
     (found,) = told.findings
     assert found.failed >= 3  # N = 127 among them, which is simpler
-    assert "N=129" in found.case and "no answer within 3 s" in found.message
-    assert hung.count(3.0) == 1 and len(hung) >= 5, hung
+    assert "N=129" in found.case and "no answer within 1 s" in found.message
+    assert hung.count(1.0) == 1 and len(hung) >= 5, hung
 
 
 @pytest.mark.triton
 def test_a_case_that_ends_past_the_measured_limit_passes(
     tmp_path: Path, crew: Crew, hung: list[float]
 ) -> None:
-    task = ops.task(tmp_path, kernel(when="x.numel() in (97, 300)", body="time.sleep(3.0)"), SCHEMA)
+    task = ops.task(tmp_path, kernel(when="x.numel() in (97, 300)", body="time.sleep(1.0)"), SCHEMA)
     told = report(task, crew, 30.0)
     assert told.verdict is Verdict.PASS, told
-    assert hung == [1.0, 1.0]
+    assert hung == [0.5, 0.5]
 
 
 @pytest.mark.triton
 def test_cases_under_a_tool_have_the_whole_limit(
     tmp_path: Path, crew: Crew, hung: list[float]
 ) -> None:
-    task = ops.task(tmp_path, kernel(when="x.numel() > 290", body="time.sleep(1.5)"), SCHEMA)
+    task = ops.task(tmp_path, kernel(when="x.numel() > 290", body="time.sleep(1.0)"), SCHEMA)
     settings = RunSettings(cases=16, case_seconds=30.0, force=Force(memcheck=True))
     run = OpRun(task=task, crew=crew, settings=settings)
     plan = run._plan(())
