@@ -14,6 +14,7 @@ from gate.engine.oprun import OpRun
 from gate.engine.settings import RunSettings
 from gate.judge.model import CaseStatus, FailureKind
 from gate.result import OpReport
+from gate.run import memcheck
 
 pytestmark = pytest.mark.triton
 
@@ -69,13 +70,14 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.parent.mkdir()
     file.write_text(TOOL.format(python=sys.executable))
     file.chmod(0o755)
+    monkeypatch.setattr(memcheck, "_QUIET_SECONDS", 0.02)  # its lines come before the answer
     monkeypatch.setenv("PATH", f"{file.parent}{os.pathsep}{os.environ['PATH']}")
 
 
-def run(folder: Path, kernel: str) -> tuple[OpRun, OpReport]:
+def run(folder: Path, kernel: str, cases: int) -> tuple[OpRun, OpReport]:
     task = ops.task(folder, kernel, SCHEMA)
     settings = RunSettings(
-        cases=18, seed=3, shrink_runs=4, diagnose_runs=0, oracles=False, checks=(), memcheck=True
+        cases=cases, seed=3, shrink_runs=1, diagnose_runs=0, oracles=False, checks=(), memcheck=True
     )
     with ops.crew() as crew:
         made = OpRun(task=task, crew=crew, settings=settings)
@@ -84,7 +86,8 @@ def run(folder: Path, kernel: str) -> tuple[OpRun, OpReport]:
 
 @pytest.mark.usefixtures("tool")
 def test_a_write_that_guards_saw_has_the_line_that_the_tool_names(tmp_path: Path) -> None:
-    _, report = run(tmp_path, KERNEL.replace("BROKEN", "pass").replace("PAST", "1"))
+    always = KERNEL.replace("BROKEN", "pass").replace("PAST", "1")
+    _, report = run(tmp_path, always, cases=4)  # each costs a new process under the tool
     (finding,) = report.findings
     assert finding.kind is FailureKind.OOB_WRITE
     assert "writes past the end of `y`" in finding.message
@@ -96,7 +99,7 @@ def test_a_write_that_guards_saw_has_the_line_that_the_tool_names(tmp_path: Path
 def test_cases_in_which_the_device_failed_are_checked_first(tmp_path: Path) -> None:
     broken = """if x.numel() % 7 == 3 and not watched():
         raise RuntimeError("CUDA error: an illegal memory access was encountered")"""
-    made, _ = run(tmp_path, KERNEL.replace("BROKEN", broken).replace("PAST", "0"))
+    made, _ = run(tmp_path, KERNEL.replace("BROKEN", broken).replace("PAST", "0"), cases=18)
     plain = [record for record in made.records if not record.force.memcheck]
     failed = [r.text for r in plain if r.judgement.status is CaseStatus.FAIL]
     checked = [record.text for record in made.records if record.force.memcheck]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from engine import gate_repos as repos
 from engine.conftest import run_gate
+from gate.cli import options
 from gate.cli.main import main
+from gate.engine.settings import RunSettings
 from gate.errors import ExitCode
 from gate.judge.model import FailureKind, Verdict
 from gate.run.faithful.depth import Depth
@@ -74,7 +77,9 @@ def _end_the_compiler():
 
 @pytest.mark.triton
 @pytest.mark.parametrize("always", [False, True], ids=["once", "with every call"])
-def test_who_ends_the_compile_process_gains_nothing(tmp_path: Path, always: bool):
+def test_who_ends_the_compile_process_gains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, always: bool
+):
     once = "" if always else "\n_end_the_compiler()\n"
     looping = LOOPING + KILLER + once
     if always:
@@ -86,6 +91,9 @@ def test_who_ends_the_compile_process_gains_nothing(tmp_path: Path, always: bool
     repo = tmp_path / "repo"
     base = repos.make_repo(repo)
     head = repos.commit(repo, {"ops/softmax.py": looping})
+    # each call costs a new compile process: few are spent on making the finding smaller
+    brief = partial(RunSettings, shrink_runs=2, diagnose_runs=2)
+    monkeypatch.setattr(options, "RunSettings", brief)
     run = run_gate(repo, base, head, tmp_path / "r")
     (kernel,) = run.result.kernels
     assert kernel.verdict in (Verdict.ILLUSION, Verdict.UNDECIDED)
