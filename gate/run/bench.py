@@ -143,7 +143,8 @@ class Bench:
         found = self._entries.get(key)
         if found is None:
             try:
-                found = self._entries[key] = self._imported(request)
+                with self.device.face():
+                    found = self._entries[key] = self._imported(request)
             finally:
                 self._hygiene.settle()
         return found
@@ -254,7 +255,7 @@ class Bench:
         watched, gradients = None, []
         outputs: tuple[OutputFact, ...] = ()
         try:
-            with _fresh_memory(request):
+            with self.device.face(), _fresh_memory(request):
                 returned = self._invoke(entry, args, kwargs, env)
                 self.device.finish()
             inside = time.perf_counter() - started
@@ -265,7 +266,7 @@ class Bench:
             if request.grad is not None:
                 started = time.perf_counter() - inside
                 self.receipts.backward = True
-                with _fresh_memory(request):
+                with self.device.face(), _fresh_memory(request):
                     gradients = run_backward(returned, request.returns, request.grad, env, incoming)
                     self.device.finish()
                 inside = time.perf_counter() - started
@@ -311,7 +312,7 @@ class Bench:
             if request.grad is not None:
                 require_gradients(env, request.grad)
             order = [arg.name for arg in request.args]
-            args, kwargs = call_arguments(entry.call, env, order, TorchHost(self.device.home))
+            args, kwargs = call_arguments(entry.call, env, order, TorchHost(self.device.shown))
         except Exception as problem:
             raise _NotCalled from problem
         return args, kwargs, env
@@ -335,7 +336,7 @@ class Bench:
     ) -> Any:
         if entry.call.grid is None:
             return entry.function(*args, **kwargs)
-        host = TorchHost(self.device.home)
+        host = TorchHost(self.device.shown)
 
         def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
             return call_grid(entry.call, {**meta, **env}, host)

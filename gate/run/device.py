@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +25,8 @@ class Device(Protocol):
     """`cuda` or `interpreter`."""
     home: str
     """torch's name of the device that tensors lie on."""
+    shown: str
+    """torch's name of the device that tensors lie on for the code under test."""
     name: str
     """The GPU's or processor's name."""
     arch: str
@@ -43,6 +46,9 @@ class Device(Protocol):
 
     def begin(self, request: RunRequest, slabs: Sequence[Slab]) -> None:
         """Prepare for a call on these tensors."""
+
+    def face(self) -> contextlib.AbstractContextManager[object]:
+        """Return what is entered around the code under test."""
 
     def finish(self) -> None:
         """Wait until every launch has ended; raises what the device reports."""
@@ -88,7 +94,7 @@ class Gpu:
     """CUDA, or ROCm through torch."""
 
     kind = "cuda"
-    home = "cuda"
+    home = shown = "cuda"
 
     def __init__(self) -> None:
         if not torch.cuda.is_available():
@@ -115,6 +121,10 @@ class Gpu:
 
     def begin(self, request: RunRequest, slabs: Sequence[Slab]) -> None:
         """Need nothing before a call."""
+
+    def face(self) -> contextlib.AbstractContextManager[object]:
+        """Return a context that does nothing: the device is what it says."""
+        return contextlib.nullcontext()
 
     def finish(self) -> None:
         """Wait for the stream."""
@@ -163,6 +173,7 @@ class Interpreter:
 
     kind = "interpreter"
     home = "cpu"
+    shown = "cuda"
     arch = ""
     memory_mib = 0
 
@@ -190,7 +201,11 @@ class Interpreter:
     def begin(self, request: RunRequest, slabs: Sequence[Slab]) -> None:
         """Tell the interpreter the tensors, the order of programs and the checks."""
         from gate.run.faithful.model import TensorRegion  # noqa: PLC0415 - see __init__
+        from gate.run.faithful.torchface import mark_host  # noqa: PLC0415 - see __init__
 
+        for slab in slabs:
+            if slab.wire.on_cpu:
+                mark_host(slab.tensor)
         self._state.force_config(request.config)
         regions = [
             TensorRegion(
@@ -211,6 +226,12 @@ class Interpreter:
             regions, request.order, frozenset(request.checks), dry=request.dry,
             sample=request.sample,
         )  # fmt: skip
+
+    def face(self) -> contextlib.AbstractContextManager[object]:
+        """Return a context in which torch speaks of a GPU."""
+        from gate.run.faithful.torchface import TorchFace  # noqa: PLC0415 - see __init__
+
+        return TorchFace()
 
     def finish(self) -> None:
         """Need no waiting: a launch returns when its last program has."""

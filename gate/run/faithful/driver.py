@@ -9,17 +9,15 @@ import torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
-_H100 = {
-    "max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 132,
-    "warpSize": 32, "sm_clock_rate": 1980000, "mem_clock_rate": 2619000, "mem_bus_width": 5120,
-}  # fmt: skip
+from gate.run.faithful.torchcuda import LIMITS
+from gate.run.faithful.torchface import GPU
 
 
 class StubDriver:
     """Answers what a launcher may ask; it cannot run anything."""
 
     def __init__(self, arch: int) -> None:
-        self.utils = SimpleNamespace(get_device_properties=lambda device=0: dict(_H100))
+        self.utils = SimpleNamespace(get_device_properties=lambda device=0: dict(LIMITS))
         self._target = GPUTarget("cuda", arch, 32)
 
     def get_current_target(self) -> Any:
@@ -38,12 +36,12 @@ class StubDriver:
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """Return where the tensors are."""
-        return torch.device("cpu")
+        """Return where the tensors seem to be."""
+        return GPU
 
     def get_device_interface(self) -> Any:
         """Return torch's interface of the device."""
-        return torch.cpu
+        return torch.cuda
 
     def get_benchmarker(self) -> Any:
         """Return a benchmark that runs once and finds everything equally fast."""

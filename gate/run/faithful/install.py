@@ -173,7 +173,13 @@ def install(options: FaithfulOptions) -> FaithfulState:
     from triton.runtime.interpreter import InterpretedFunction  # noqa: PLC0415
     from triton.runtime.jit import JITFunction  # noqa: PLC0415
 
-    from gate.run.faithful import driver, folds, place  # noqa: PLC0415
+    from gate.run.faithful import (  # noqa: PLC0415
+        driver,
+        folds,
+        place,
+        torchcuda,
+        torchops,
+    )
     from gate.run.faithful.builder import FaithfulBuilder  # noqa: PLC0415
     from gate.run.faithful.compiling import Compiling  # noqa: PLC0415
     from gate.run.faithful.language import Language  # noqa: PLC0415
@@ -190,6 +196,8 @@ def install(options: FaithfulOptions) -> FaithfulState:
     emulated = options.compiler or triton.__version__
     folds.ORDER.pairwise = _minor(emulated) >= (3, 8)
     driver.install(options.arch)
+    torchcuda.install(options.arch)
+    torchops.install()
     JITFunction.run = _no_gluon
     tuning = Tuning(options.rerun_tuned)
     tuning.install()

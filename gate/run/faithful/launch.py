@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 import triton
 import triton.language as tl
 from triton.runtime.jit import mangle_type
@@ -86,10 +87,12 @@ class Launcher:
         for hook in getattr(kernel, "pre_run_hooks", ()):
             hook(*args, **kwargs)
         size = self._grid(grid, bound.arguments)
-        for listener in self.on_launch:
-            listener(kernel, bound.arguments, {**options, "grid": size})
-        if self._admitted(kernel, size) and not self.dry:
-            self._programs(kernel, bound.arguments, options, size)
+        # What follows is ours, and looks at tensors as they are.
+        with torch._C.DisableTorchFunction():
+            for listener in self.on_launch:
+                listener(kernel, bound.arguments, {**options, "grid": size})
+            if self._admitted(kernel, size) and not self.dry:
+                self._programs(kernel, bound.arguments, options, size)
         return WarmKernel(self, kernel)
 
     def _grid(self, grid: Any, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
