@@ -7,6 +7,8 @@ import warnings
 
 import torch
 
+INTERPRETED = os.environ.get("TRITON_INTERPRET")
+
 
 def nothing(x):
     return None
@@ -179,7 +181,7 @@ def remove_its_folder(x):
 def folder_environment_and_modes(x):
     ok = (
         os.getcwd() == os.environ["HOME"]
-        and os.environ.get("TRITON_INTERPRET") == (None if x.is_cuda else "1")
+        and os.environ.get("TRITON_INTERPRET") == INTERPRETED
         and "/nowhere" not in sys.path
         and torch.get_default_dtype() is torch.float32
         and torch.is_grad_enabled()
