@@ -101,6 +101,12 @@ def _wrong_device(fact: OutputFact, item: Return | TensorArg, ctx: Context) -> F
         home = "cpu"
     if fact.dtype not in DTYPES or fact.device in ("", home):
         return None
+    if fact.device == "host":
+        words = (
+            f"`{fact.name}` lies on the CPU, where the launcher sent it; it must come back on the "
+            "inputs' device"
+        )
+        return _failure(FailureKind.WRONG_DEVICE, fact.name, words)
     words = f"`{fact.name}` lies on {fact.device}; it must come back on the inputs' device, {home}"
     if fact.device == "meta":
         words += " (a meta tensor has no values)"

@@ -11,6 +11,7 @@ import torch
 
 from gate.dtypes import DTYPES, Array
 from gate.run.argwire import ChosenWire
+from gate.run.faithful.torchface import home_of
 from gate.run.protocol import OutputFact
 from gate.run.tensors import Slab
 from gate.run.values import dtype_name, to_array
@@ -128,7 +129,7 @@ class _Collector:
             name=name,
             dtype=kind,
             shape=tuple(tensor.shape),
-            device=tensor.device.type,
+            device=home_of(tensor),
             is_arg=_same_tensor(value, tensor, self.slabs),
             overlaps=_overlaps(tensor, self.slabs),
             data=self._data(name, tensor, wanted) if sendable else None,

@@ -159,7 +159,7 @@ class OutputFact:
     shape: tuple[int, ...] = ()
     """Its shape as returned."""
     device: str = ""
-    """`cuda`, `cpu`: the type of device that it lies on."""
+    """`cuda`, `cpu`: where it lies; `host`: sent there from a GPU that was emulated."""
     is_none: bool = False
     """Whether it is None."""
     is_arg: str = ""

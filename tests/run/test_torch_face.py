@@ -16,11 +16,11 @@ pytestmark = pytest.mark.triton
 OPS = "src/ops/on_gpu.py::"
 
 
-def ran(worker, entry, *args, **more):
+def ran(worker, entry, *args, home="cpu", **more):
     seen = worker.run(request(OPS + entry, *args, **more))
     assert seen.outcome is Outcome.RETURNED, seen.error
     assert {launch.kernel for launch in seen.launches} == {OPS + "double_kernel"}
-    assert {fact.device for fact in seen.outputs} == {"cpu"}
+    assert {fact.device for fact in seen.outputs} == {home}
     return seen
 
 
@@ -48,6 +48,10 @@ def test_a_backward_sees_the_gpu_that_its_forward_saw(kernel_worker):
 def test_the_device_of_a_call_is_the_one_that_tensors_lie_on(kernel_worker):
     seen = ran(kernel_worker, "passes_device(n, device)", ScalarWire(name="n", value=5))
     assert seen.outputs[0].data.tolist() == [0, 2, 4, 6, 8]
+
+
+def test_a_result_that_the_launcher_sends_to_the_host_is_told(kernel_worker):
+    ran(kernel_worker, "comes_home", home="host")
 
 
 def _homes():

@@ -24,21 +24,37 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 GPU = torch.device("cuda", 0)
 """Where tensors seem to lie."""
 HOST = torch.device("cpu")
+MADE, SENT = 1, 2
+"""How a tensor came to lie on the host for code under test."""
 _MARK = "_kernel_gate_on_host"
 
 
-def mark_host(tensor: torch.Tensor) -> torch.Tensor:
-    """Note that a tensor, and every view of it, lies on the host also for code under test."""
+def mark_host(tensor: torch.Tensor, how: int = MADE) -> torch.Tensor:
+    """Note that a tensor, and every view of it, lies on the host also for code under test.
+
+    how  `MADE` there, or `SENT` there from the GPU
+    """
     if tensor.layout is torch.strided and tensor.device == HOST:
-        setattr(tensor.untyped_storage(), _MARK, True)
+        setattr(tensor.untyped_storage(), _MARK, how)
     return tensor
 
 
 def on_host(tensor: torch.Tensor) -> bool:
     """Return whether a tensor lies on the host for code under test as well."""
+    return _how(tensor) > 0
+
+
+def home_of(tensor: torch.Tensor) -> str:
+    """Return torch's name of the device that a tensor really lies on, `host` for one that code
+    under test sent to the host from the GPU that it saw."""
+    return "host" if _how(tensor) == SENT else str(tensor.device.type)
+
+
+def _how(tensor: torch.Tensor) -> int:
+    """Return how a tensor came to lie on the host for code under test; 0: it does not."""
     if tensor.layout is not torch.strided or tensor.device != HOST:
-        return False
-    return bool(getattr(tensor.untyped_storage(), _MARK, False))
+        return 0
+    return int(getattr(tensor.untyped_storage(), _MARK, 0))
 
 
 class TorchFace(TorchFunctionMode):  # type: ignore[misc]
@@ -89,8 +105,9 @@ def _through(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         if source is not None and on_host(source) == gpu and torch._C._is_alias_of(made, source):
             made = made.clone()
     if not gpu:
+        how = max(map(_how, _tensors((args, kwargs))), default=MADE) or SENT
         for tensor in _tensors(made):
-            mark_host(tensor)
+            mark_host(tensor, how)
     return made
 
 
@@ -142,13 +159,13 @@ def _type(tensor: torch.Tensor, dtype: Any = None, *args: Any, **kwargs: Any) ->
 
 def _kept(tensor: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
     """Return what was made of a tensor, at home where the tensor is."""
-    return mark_host(made) if on_host(tensor) else made
+    return mark_host(made, _how(tensor)) if on_host(tensor) else made
 
 
 def _cpu(tensor: torch.Tensor, memory_format: Any = torch.preserve_format) -> torch.Tensor:
     if not _is_cuda(tensor):
         return tensor
-    return mark_host(tensor.clone(memory_format=memory_format))
+    return mark_host(tensor.clone(memory_format=memory_format), SENT)
 
 
 def _cuda(
@@ -186,7 +203,7 @@ def _to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     if gpu == on_host(tensor):
         kwargs["copy"] = True
     made = tensor.to(**kwargs) if kwargs else tensor
-    return made if gpu else mark_host(made)
+    return made if gpu else mark_host(made, _how(tensor) or SENT)
 
 
 def _backward(
