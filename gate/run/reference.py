@@ -168,14 +168,14 @@ class Evaluator:
         # Other signs for another u, so that asking again tells more; mirrored ones for -u.
         base = Seed(request.seed).child("spread").child(repr(abs(request.roundoff)))
         for copy in range(request.copies):
-            moved = dict(env)
+            changed = dict(env)
             if request.mode is Mode.INTEGERS:
                 with MovedIntegers(request.roundoff, base.child("integers").child(str(copy))):
-                    values, _ = self._values(request, moved)
+                    values, _ = self._values(request, changed)
             else:
                 for name in request.inputs:
-                    moved[name] = _moved(env[name], request.roundoff, base.child(name), copy)
-                values, _ = self._values(request, moved)
+                    changed[name] = _moved(env[name], request.roundoff, base.child(name), copy)
+                values, _ = self._values(request, changed)
             reach = [_widest(r, v, c) for r, v, c in zip(reach, values, centre, strict=True)]
         return ReferenceReply(values=tuple(reach), names=names)
 
