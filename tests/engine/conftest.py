@@ -12,6 +12,19 @@ from gate.cli.main import main
 from gate.report.jsonfile import loads
 from gate.result import RunResult
 
+TALKATIVE = """\
+import signal
+import sys
+
+import gate.report.progress
+from gate.cli.main import entry
+
+gate.report.progress.PLAIN_SECONDS = 0.0  # a line for every case
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
+entry()
+"""
+"""The command line as `python -c` runs it, to be stopped in the middle."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:

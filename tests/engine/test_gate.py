@@ -14,7 +14,7 @@ import pytest
 
 import gate.engine.session
 from engine import gate_repos as repos
-from engine.conftest import Run, run_gate
+from engine.conftest import TALKATIVE, Run, run_gate
 from gate.cli.main import main
 from gate.errors import ExitCode
 from gate.judge.model import Verdict
@@ -261,14 +261,14 @@ def test_listing_imports_neither_torch_nor_triton(blocked: Run):
 
 def test_ctrl_c_leaves_a_partial_report_and_no_process(blocked: Run, tmp_path: Path):
     command = [
-        sys.executable, "-m", "gate", "run", "--repo", str(blocked.repo), "--base", blocked.base,
+        sys.executable, "-c", TALKATIVE, "run", "--repo", str(blocked.repo), "--base", blocked.base,
         "--head", blocked.head, "--report-dir", str(tmp_path / "r"), "--device", "interpreter",
-        "--cases", "3000", "--jobs", "1",
+        "--cases", "1000", "--jobs", "1",
     ]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
-        if " of 3000 cases" in line:
+        if " of 1000 cases" in line:
             break
     workers = _descendants(process.pid)
     process.send_signal(signal.SIGINT)

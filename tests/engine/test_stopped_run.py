@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine import gate_repos as repos
+from engine.conftest import TALKATIVE
 from gate.errors import ExitCode
 from gate.judge.model import FailureKind, Verdict
 from gate.report.jsonfile import loads
@@ -20,17 +21,6 @@ from gate.run.process import family
 
 pytestmark = pytest.mark.triton
 CASES = 200
-RUN = """\
-import signal
-import sys
-
-import gate.report.progress
-from gate.cli.main import entry
-
-gate.report.progress.PLAIN_SECONDS = 0.0  # a line for every case
-signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
-entry()
-"""
 SLOW = """\
 CALLS = []
 
@@ -55,9 +45,9 @@ def started(folder: Path, files: dict[str, str | None], jobs: int) -> subprocess
     head = repos.commit(folder / "repo", files)
     (folder / "tmp").mkdir()
     return subprocess.Popen(
-        [sys.executable, "-c", RUN, "run", "--repo", folder / "repo", "--base", base, "--head",
-         head, "--report-dir", folder / "r", "--device", "interpreter", "--cases", str(CASES),
-         "--jobs", str(jobs)],
+        [sys.executable, "-c", TALKATIVE, "run", "--repo", folder / "repo", "--base", base,
+         "--head", head, "--report-dir", folder / "r", "--device", "interpreter", "--cases",
+         str(CASES), "--jobs", str(jobs)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "TMPDIR": str(folder / "tmp")},
     )  # fmt: skip
