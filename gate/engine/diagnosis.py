@@ -19,17 +19,25 @@ from gate.engine.settings import RunSettings
 from gate.engine.task import OpTask
 from gate.errors import CaseTextError
 from gate.judge.ask import ask
+from gate.judge.bounds import by_chance, is_loose
 from gate.judge.conditions import Condition
 from gate.judge.diagnose import CERTAIN, diagnose
 from gate.judge.factors import JudgedCase
+from gate.judge.hiding import fill_probes
 from gate.judge.model import CaseStatus, Failure, FailureKind
 from gate.judge.trials import Trial, trials
 from gate.result import Diagnosis
 
 ROUND = 6
 """Extra cases asked for at a time."""
-TRIALS = 12
-"""Runs kept for putting the condition to the test, half of them beyond the budget of the search."""
+KEPT = 6
+"""Runs of the search that are kept for putting the condition to the test."""
+TRIALS = 18
+"""Runs for the same beside them."""
+PROBES = 4
+"""Runs kept for the fills that may hide a failure, beside them."""
+BY_CHANCE = 2
+"""Rounds of trials for a condition with a bound that only the cases at hand put where it is."""
 EACH_SIDE, ONE_SIDE = 2, 4
 """Cases that must come out as a tested condition says, where there are so many: on either side, and
 where only one side can contradict it."""
@@ -124,13 +132,9 @@ def with_small(tiles: tuple[int, ...], records: Sequence[CaseRecord]) -> tuple[i
 
 
 def loose(condition: Condition | None, tiles: Sequence[int]) -> bool:
-    """Whether a condition has a bound that only the cases at hand put where it is: one that is no
-    tile and no edge of 0 and 1. Where such a bound does not decide alone, no few cases test it."""
-    return any(
-        bool(atom.unbounded)
-        or (atom.kind in ("above", "below") and atom.value not in (0, 1, *tiles))
-        for atom in (condition.atoms if condition else ())
-    )
+    """Whether a condition has a bound that only the cases at hand put where it is. Where such a
+    bound does not decide alone, no few cases test it."""
+    return any(is_loose(atom, tiles) for atom in (condition.atoms if condition else ()))
 
 
 def passed(tried: Sequence[Trial], judged: Sequence[JudgedCase], *, exact: bool) -> bool:
@@ -185,6 +189,7 @@ class _Hunt:
         self.base = base
         self.without_edge = without_edge
         self.left = settings.diagnose_runs
+        self.probes = 0
         self.end = time.monotonic() + settings.shrink_seconds
 
     def fits(self, case: Case) -> bool:
@@ -210,11 +215,10 @@ class _Hunt:
 
     def ask(self, judged: list[JudgedCase], tiles: tuple[int, ...]) -> list[JudgedCase]:
         """Return `judged` with cases that tell rival conditions apart."""
-        keep = TRIALS // 2
-        while self.left > keep and time.monotonic() < self.end:
+        while self.left > KEPT and time.monotonic() < self.end:
             with self.crew.clock.phase(EXPLAIN):
                 wanted = ask(
-                    self.task.schema, judged, tiles=tiles, count=min(ROUND, self.left - keep),
+                    self.task.schema, judged, tiles=tiles, count=min(ROUND, self.left - KEPT),
                     fits=self.fits, certain=self.certain,
                 )  # fmt: skip
             before = len(judged)
@@ -230,16 +234,24 @@ class _Hunt:
         seconds are counted anew: where cases are slow, the search has taken all of its own.
         """
         self.end = time.monotonic() + self.settings.shrink_seconds
-        self.left = min(self.left, TRIALS // 2) + TRIALS // 2 if self.left else 0
+        self.left = min(self.left, KEPT) + TRIALS if self.left else 0
+        self.probes = PROBES if self.left else 0
         said, tried = "", list[Trial]()
         while True:
             with self.crew.clock.phase(EXPLAIN):
                 found = diagnose(self.task.schema, judged, self.failure, tiles=tiles)
+            probes = self.wanted_probes(judged, found.unproven)
+            if probes:
+                judged = self.run(judged, probes)
+                continue
             said, tried = str(found.found), tried if said == str(found.found) else []
-            tested = bool(tried) and passed(tried, judged, exact=found.exact)
-            tested = tested and (found.exact or not loose(found.found, tiles))
-            if tested or found.found is None or self.left <= 0 or time.monotonic() > self.end:
-                return Known(judged=tuple(judged), tested=tested)
+            lasts = bool(tried) and passed(tried, judged, exact=found.exact)
+            testable = found.exact or not loose(found.found, tiles)
+            doubted = by_chance(found.found, tiles) or not testable
+            enough = not doubted or len(tried) >= BY_CHANCE * ROUND
+            over = self.left <= 0 or time.monotonic() > self.end
+            if found.found is None or (lasts and enough) or over:
+                return Known(judged=tuple(judged), tested=lasts and enough and testable)
             with self.crew.clock.phase(EXPLAIN):
                 wanted = trials(
                     self.task.schema, judged, found.found, tiles=tiles,
@@ -247,9 +259,22 @@ class _Hunt:
                     exact=found.exact,
                 )  # fmt: skip
             if not wanted:
-                return Known(judged=tuple(judged))
+                return Known(judged=tuple(judged), tested=lasts and testable)
             tried += wanted
             judged = self.run(judged, [trial.case for trial in wanted])
+
+    def wanted_probes(
+        self, judged: Sequence[JudgedCase], unproven: Sequence[tuple[str, str]]
+    ) -> tuple[Case, ...]:
+        """Return cases that tell whether these fills hide the failure, and make room for them."""
+        if not unproven or not self.probes or time.monotonic() > self.end:
+            return ()
+        with self.crew.clock.phase(EXPLAIN):
+            made = fill_probes(self.task.schema, judged, unproven, self.trial_fits(judged))
+        made = made[: self.probes]
+        self.probes -= len(made)
+        self.left += len(made)
+        return made
 
     def _in_time(self, cases: Sequence[Case]) -> Iterator[Case]:
         for case in cases:

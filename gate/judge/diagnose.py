@@ -15,6 +15,7 @@ import numpy as np
 
 from gate.case.shrink import sort_key
 from gate.case.text import format_case
+from gate.judge.bounds import to_be_left_out, without_bounds
 from gate.judge.causes import BY_VALUE, find_cause
 from gate.judge.clues import Clues
 from gate.judge.conditions import Condition
@@ -65,6 +66,8 @@ class Explanation:
     """Whether the condition holds on exactly the failing cases."""
     found: Condition | None = None
     """The condition as a predicate over factors."""
+    unproven: tuple[tuple[str, str], ...] = ()
+    """(arg, fill) of which no case at hand tells whether they hide it: nothing is said of them."""
 
 
 def diagnose(
@@ -80,12 +83,15 @@ def diagnose(
     judged   cases that failed like the finding, cases that passed, and cases that failed otherwise
     failure  the finding's failure, on its smallest case
     tiles    tile sizes of the kernel, from source, schema and launches
-    tested   whether further cases came out as the condition says; else it is said of these alone
+    tested   whether further cases came out as the condition says; else it is said of these alone,
+             and without a bound that nothing but these put where it is
 
     Raises
         CaseTextError  a case does not fit the schema
     """
-    words, exact, found = _condition(schema, judged, tiles, failure.kind in CERTAIN)
+    words, separation = _condition(schema, judged, tiles, failure.kind in CERTAIN, tested)
+    exact = separation.exact if separation else words == EVERY_CASE
+    found = separation.condition if separation else None
     main = sum(e.failed for e in judged) >= sum(e.otherwise for e in judged)
     if found is not None and not (tested and (main or failure.kind not in BY_VALUE)):
         words = in_cases(words, sum(not entry.otherwise for entry in judged))
@@ -100,27 +106,39 @@ def diagnose(
         mends=cause.mends if cause else (),
         exact=exact,
         found=found,
+        unproven=_unproven(separation),
     )
 
 
+def _unproven(separation: Separation | None) -> tuple[tuple[str, str], ...]:
+    return tuple(p for p in separation.hidden if p not in separation.proven) if separation else ()
+
+
 def _condition(
-    schema: OpSchema, judged: Sequence[JudgedCase], tiles: Sequence[int], certain: bool
-) -> tuple[str, bool, Condition | None]:
+    schema: OpSchema,
+    judged: Sequence[JudgedCase],
+    tiles: Sequence[int],
+    certain: bool,
+    tested: bool,
+) -> tuple[str, Separation | None]:
     others = [entry.case for entry in judged if entry.otherwise]
     judged = [entry for entry in judged if not entry.otherwise]
     failed = np.asarray([entry.failed for entry in judged], dtype=bool)
     count, total = int(failed.sum()), len(failed)
     if count == total:
-        return (EVERY_CASE if total > 1 else ""), total > 1, None
+        return (EVERY_CASE if total > 1 else ""), None
     held = factors_of(schema, [entry.case for entry in judged])
     found = separations(held, failed, tiles, factors_of(schema, others), certain=certain)
     if _nearly_all(found, count, total):
-        return f"fails on nearly every case ({count} of {total})", False, None
+        return f"fails on nearly every case ({count} of {total})", None
     if count < FEW_FAILING and not (found and _is_plain(found[0])):
-        return _seen_in(schema, judged, total), False, None
-    if not found:
-        return NOTHING_SEPARATES if total >= ENOUGH else "", False, None
-    return str(found[0]), found[0].exact, found[0].condition
+        return _seen_in(schema, judged, total), None
+    best = found[0] if found else None
+    if best is not None and not tested and to_be_left_out(best, tiles):
+        best = without_bounds(best, held, failed, tiles)
+    if best is None:
+        return NOTHING_SEPARATES if total >= ENOUGH else "", None
+    return str(best), best
 
 
 def _is_plain(separation: Separation) -> bool:

@@ -112,6 +112,12 @@ def shown(name: str) -> str:
     return f"grad({name.removeprefix(PREFIX)})" if name.startswith(PREFIX) else name
 
 
+def fill_word(fill: str) -> str:
+    """Return the word that a condition has for a fill: `large` for `large_low(3)`."""
+    word = fill.split("(")[0]
+    return _LIKE.get(word, word)
+
+
 def _relations(bound: BoundCase, flags: dict[str, bool]) -> None:
     """Compare how tensors of one shape lie."""
     held = [a for a in bound.args if isinstance(a, BoundTensor) and a.place is not None]
@@ -159,8 +165,7 @@ def _scalar(
 def _tensor(arg: BoundTensor, words: dict[str, str], flags: dict[str, bool]) -> None:
     name = shown(arg.name)
     if arg.fill:
-        fill = arg.fill.split("(")[0]
-        words[f"{FILL_OF}{name}"] = _LIKE.get(fill, fill)
+        words[f"{FILL_OF}{name}"] = fill_word(arg.fill)
     place = arg.place
     if place is None:
         return

@@ -13,8 +13,9 @@ it, the size is the condition, and the bound tells where its values hide it.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -90,7 +91,10 @@ class Separation:
     seen: int
     """Cases that satisfy it, hidden ones among them."""
     hidden: tuple[tuple[str, str], ...] = ()
-    """(arg, fill) that satisfy it and pass: values that hide the bug."""
+    """(arg, fill) of cases that satisfy it and pass, and of none that fail: values that may hide
+    the bug."""
+    proven: tuple[tuple[str, str], ...] = ()
+    """Those of them that stood alone in such a case, so that nothing else hides it there."""
     beyond: str = ""
     """A bound on the values beyond which it passes although it satisfies the condition."""
     assumed: float = 0.0
@@ -107,18 +111,20 @@ class Separation:
         return self.failing / self.seen
 
     def __str__(self) -> str:
+        certain = self.exact and (bool(self.proven) or not self.hidden)
         if str(self.condition) == EVERY:
-            words = f"fails on {EVERY}"
-        elif self.exact:
+            nearly = "" if certain else f" ({self.failing} of {self.seen})"
+            words = f"fails on {'nearly ' if nearly else ''}{EVERY}{nearly}"
+        elif certain:
             words = f"fails exactly when {self.condition}"
         else:
             words = f"fails only when {self.condition} ({self.failing} of {self.seen} such cases)"
         if self.beyond:
             return f"{words}; hidden where {self.beyond}"
-        if not self.hidden:
+        if not self.proven:
             return words
-        fills = [f"`{fill}` in {arg}" for arg, fill in self.hidden[:3]]
-        more = " and others" if len(self.hidden) > 3 else ""
+        fills = [f"`{fill}` in {arg}" for arg, fill in self.proven[:3]]
+        more = " and others" if len(self.proven) > 3 else ""
         return f"{words}; hidden by the values of {', '.join(fills)}{more}"
 
 
@@ -167,7 +173,7 @@ def _parted(separation: Separation, cases: Sequence[Factors], failed: Mask) -> S
         return separation
     return replace(
         separation, condition=Condition(atoms=(kept,)), exact=False, seen=inside, hidden=(),
-        beyond=beyond,
+        proven=(), beyond=beyond,
     )  # fmt: skip
 
 
@@ -356,11 +362,16 @@ def _completed(
     showing = {
         pair for case, bad in zip(cases, failed, strict=True) if bad for pair in _fills(case)
     }
-    pairs = sorted({p for case in hidden for p in _fills(case) if p not in showing})
-    names = tuple((name.removeprefix(FILL_OF), fill) for name, fill in pairs)
+    new = [[pair for pair in _fills(case) if pair not in showing] for case in hidden]
     return replace(
-        plain, hidden=names, seen=count + len(hidden), assumed=HIDING_COST + AGAINST_COST * against
-    )
+        plain, hidden=_named(itertools.chain(*new)),
+        proven=_named(pair for pairs in new for pair in pairs if len(pairs) == 1),
+        seen=count + len(hidden), assumed=HIDING_COST + AGAINST_COST * against,
+    )  # fmt: skip
+
+
+def _named(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name.removeprefix(FILL_OF), fill) for name, fill in sorted(set(pairs)))
 
 
 def _only_fill(cases: Sequence[Factors], failed: Mask, hidden: list[Factors]) -> Atom | None:

@@ -3,7 +3,8 @@
 A condition that was fitted to the cases at hand separates them, whatever the truth is. So cases are
 chosen that had no part in it, on both sides. Some are cases that were run with one factor changed
 so that the condition turns over: large failing ones should pass then, and passing ones fail. Others
-are drawn from all that the schema allows, far from any of them.
+are drawn from all that the schema allows, far from any of them. A bound that only the cases at hand
+put where it is (`gate.judge.bounds`) is the first to be tried, by failing cases moved there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gate.case.limits import Limits
 from gate.case.model import Case, TensorChoice
 from gate.case.roomy import roomy
 from gate.case.text import format_case
+from gate.judge.bounds import at_bounds, by_chance
 from gate.judge.conditions import Condition
 from gate.judge.factors import Factors, JudgedCase
 from gate.judge.variations import largest_extents, legal, other_dims, other_words
@@ -30,6 +32,8 @@ TURNED = 4
 """Cases that were run of which each side is made: those with the most dims larger than 1."""
 DRAWS = 60
 """Draws among which far cases are looked for."""
+SEEDS = 1 << 24
+"""Case seeds that there are."""
 FAR = Limits(
     elements=1 << 13, slices=64, rows=64, deep_rows=64, extent=1 << 12, levels=8
 )  # fmt: skip
@@ -56,7 +60,8 @@ def trials(
     fits: Callable[[Case], bool],
     exact: bool = True,
 ) -> tuple[Trial, ...]:
-    """Return up to `count` cases on both sides of a condition, in turn.
+    """Return up to `count` cases on both sides of a condition, in turn; where a bound in it may be
+    chance, two that lie outside for one inside.
 
     judged  cases that were run
     tiles   tile sizes of the kernel
@@ -67,7 +72,7 @@ def trials(
         _side(schema, judged, condition, tiles, fits, holds=holds)
         for holds in ((False, True) if exact else (False,))
     ]
-    turns = itertools.zip_longest(*sides)
+    turns = itertools.zip_longest(*sides[: 1 if by_chance(condition, tiles) else 0], *sides)
     return tuple(trial for pair in turns for trial in pair if trial is not None)[:count]
 
 
@@ -81,10 +86,37 @@ def _side(
     held: set[str] = set()
     near = _turned(schema, judged, condition, tiles, fits, dice, holds=holds)
     far = _far(schema, judged, condition, fits, dice, known, holds=holds)
-    for case in (case for pair in itertools.zip_longest(near, far) for case in pair):
+    edge = _at_bounds(schema, judged, condition, tiles, fits, holds=holds)
+    for case in (case for turn in itertools.zip_longest(edge, near, edge, far) for case in turn):
         if case is not None and format_case(case) not in held:
             held.add(format_case(case))
             yield Trial(case=case, holds=holds)
+
+
+def _at_bounds(
+    schema: OpSchema, judged: Sequence[JudgedCase], condition: Condition, tiles: Sequence[int],
+    fits: Callable[[Case], bool], *, holds: bool,
+) -> Iterator[Case]:  # fmt: skip
+    """Yield failing cases with a size moved to the inner edge of a loose bound, or past it where
+    nothing else of the condition is false: those of every bound in turn.
+
+    All but the first of each bound have other values: what some values decide has no bound.
+    """
+    dice = Dice(Seed(len(judged)).child("edges").child(str(holds)))
+    anchors = sorted((e.case for e in judged if e.failed and fits(e.case)), key=richness)
+    lines: dict[int, list[Case]] = {}
+    of_atom: dict[str, int] = {}
+    for number, moved in at_bounds(condition, anchors[: -TURNED - 1 : -1], tiles, holds=holds):
+        case = replace(moved, seed=dice.below(SEEDS)) if number in lines else moved
+        if fits(case):
+            of_atom.setdefault(format_case(case), number)
+            lines.setdefault(number, []).append(case)
+    made = [case for turn in itertools.zip_longest(*lines.values()) for case in turn if case]
+    for case, factors in legal(schema, made, [e.case for e in judged], values=condition.of_values):
+        answers = list(_answers(condition, factors))
+        own = answers.pop(of_atom[format_case(case)])
+        if own is holds and (condition.holds(factors) is holds) and (all(answers) or holds):
+            yield case
 
 
 def _turned(
@@ -95,7 +127,7 @@ def _turned(
     known = [entry.case for entry in judged]
     top = largest_extents(known)
     anchors = [entry.case for entry in judged if entry.failed is not holds and not entry.otherwise]
-    anchors = sorted(filter(fits, anchors), key=_richness, reverse=True)
+    anchors = sorted(filter(fits, anchors), key=richness, reverse=True)
     tried: Counter[tuple[bool, ...]] = Counter()
     for number, anchor in enumerate(anchors[:TURNED]):
         shown = anchor if condition.of_values else _showing(anchor, judged)
@@ -154,7 +186,7 @@ def _distance(case: Case, other: Case) -> float:
     )
 
 
-def _richness(case: Case) -> tuple[int, int]:
+def richness(case: Case) -> tuple[int, int]:
     """Return how many dims are larger than 1, so that nothing is right for want of a second one,
     and the product of the extents."""
     flat = [
