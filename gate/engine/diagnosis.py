@@ -19,7 +19,7 @@ from gate.engine.settings import RunSettings
 from gate.engine.task import OpTask
 from gate.errors import CaseTextError
 from gate.judge.ask import ask
-from gate.judge.bounds import by_chance, is_loose
+from gate.judge.bounds import by_chance, guessed, is_loose
 from gate.judge.conditions import Condition
 from gate.judge.diagnose import CERTAIN, diagnose
 from gate.judge.factors import JudgedCase
@@ -132,9 +132,11 @@ def with_small(tiles: tuple[int, ...], records: Sequence[CaseRecord]) -> tuple[i
 
 
 def loose(condition: Condition | None, tiles: Sequence[int]) -> bool:
-    """Whether a condition has a bound that only the cases at hand put where it is. Where such a
-    bound does not decide alone, no few cases test it."""
-    return any(is_loose(atom, tiles) for atom in (condition.atoms if condition else ()))
+    """Whether a condition has a bound that only the cases at hand put where it is, or a guessed
+    tile beside something else. Where such a thing does not decide alone, no few cases test it."""
+    if condition is None:
+        return False
+    return guessed(condition, tiles) or any(is_loose(atom, tiles) for atom in condition.atoms)
 
 
 def passed(tried: Sequence[Trial], judged: Sequence[JudgedCase], *, exact: bool) -> bool:

@@ -38,12 +38,24 @@ def by_chance(condition: Condition | None, tiles: Sequence[int]) -> bool:
 
 
 def to_be_left_out(separation: Separation, tiles: Sequence[int]) -> bool:
-    """Whether an untested condition says too much by a bound: by one beside something else, or by
-    an upper one up to which not all fail."""
-    atoms = () if separation.exact else separation.condition.atoms
-    return by_chance(separation.condition, tiles) or any(
-        atom.kind == "below" and _is_loose_size(atom, tiles) for atom in atoms
-    )
+    """Whether an untested condition says too much by a bound: by one beside something else, by an
+    upper one up to which not all fail, or, where not all fail, by a tile that is a guess."""
+    if separation.exact:
+        return by_chance(separation.condition, tiles)
+    atoms = separation.condition.atoms
+    upper = any(atom.kind == "below" and _is_loose_size(atom, tiles) for atom in atoms)
+    return upper or by_chance(separation.condition, tiles) or guessed(separation.condition, tiles)
+
+
+def guessed(condition: Condition, tiles: Sequence[int]) -> bool:
+    """Whether a condition joins a tile that nobody knows to something else by `and`: where not all
+    fail under it, such tiles are so many that one fits any noise."""
+    atoms = condition.atoms if not condition.either else ()
+    return len(atoms) > 1 and any(_is_guess(atom, tiles) for atom in atoms)
+
+
+def _is_guess(atom: Atom, tiles: Sequence[int]) -> bool:
+    return atom.kind in ("tile", "not tile") and atom.value not in tiles
 
 
 def _is_loose_size(atom: Atom, tiles: Sequence[int]) -> bool:
@@ -104,7 +116,8 @@ def without_bounds(
     on sooner than up to one, beside what is simple; else that stands alone.
     """
     atoms = separation.condition.atoms
-    kept = tuple(atom for atom in atoms if not _is_loose_size(atom, tiles))
+    chance = _is_loose_size if separation.exact else _is_loose_or_guess
+    kept = tuple(atom for atom in atoms if not chance(atom, tiles))
     if not kept:
         bound = tuple(atom for atom in atoms if atom.kind == "above")[:1]
         within = np.asarray([Condition(atoms=bound).holds(case) for case in cases], dtype=bool)
@@ -120,6 +133,10 @@ def without_bounds(
     if seen == len(cases):
         return None
     return Separation(condition=condition, exact=False, failing=int(failed.sum()), seen=seen)
+
+
+def _is_loose_or_guess(atom: Atom, tiles: Sequence[int]) -> bool:
+    return _is_loose_size(atom, tiles) or _is_guess(atom, tiles)
 
 
 def _is_simple(atom: Atom) -> bool:

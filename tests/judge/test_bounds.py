@@ -66,17 +66,31 @@ def test_a_failing_case_is_moved_to_a_bound_and_past_it(
     assert all(dict(made.dims)["N"] == 3 for made in moved)
 
 
-def left(atoms: tuple[object, ...], rows: list[tuple[int, int, bool]]) -> str:
+def left(
+    atoms: tuple[object, ...], rows: list[tuple[int, int, bool]], *, exact: bool = True
+) -> str:
     """Return what is left of a condition on cases of (K, W, whether it failed)."""
     cases = [Factors(dims={"K": k, "W": w}, numbers={}, words={}, flags={}) for k, w, _ in rows]
     failed = np.asarray([bad for _, _, bad in rows])
-    kept = without_bounds(separation(*atoms), cases, failed, TILES)
+    kept = without_bounds(separation(*atoms, exact=exact), cases, failed, TILES)
     return str(kept)
 
 
 def test_what_is_no_loose_bound_stays_alone() -> None:
     rows = [(3, 1, True), (4, 1, True), (300, 1, False), (3, 2, False), (9, 5, False)]
     assert left((ONE, BELOW), rows) == "fails only when W == 1 (2 of 3 such cases)"
+
+
+def test_a_tile_that_is_a_guess_says_too_much_where_not_all_fail() -> None:
+    guess = make_atom("K % 16 != 0", 1.35, "K", "tile", 16)
+    known = make_atom("K % 32 != 0", 1.0, "K", "tile", 32)
+    assert to_be_left_out(separation(ONE, guess, exact=False), TILES)
+    assert not to_be_left_out(separation(ONE, guess), TILES)
+    assert not to_be_left_out(separation(ONE, known, exact=False), TILES)
+    assert not to_be_left_out(separation(guess, exact=False), TILES)
+    rows = [(3, 1, True), (4, 1, True), (5, 1, False), (16, 1, False), (3, 2, False)]
+    said = left((ONE, guess), rows, exact=False)
+    assert said == "fails only when W == 1 (2 of 4 such cases)"
 
 
 def test_of_an_interval_the_lower_bound_stays_beside_what_is_simple() -> None:
