@@ -14,10 +14,11 @@ from gate.engine.again import Again, CallFailed, NoCall, Ran, results_of
 from gate.engine.context import case_variables
 from gate.engine.moved import moved_inputs, noisy
 from gate.engine.task import OpTask
+from gate.judge.env import working_dtype
 from gate.judge.judge import Beside
 from gate.judge.model import Comparison, Failure
 from gate.judge.properties import Stated, judge_property
-from gate.judge.tolerance import make_rule, working_dtype
+from gate.judge.tolerance import make_rule
 from gate.run.pool import ReferenceWorker
 from gate.run.protocol import PropertyRequest
 from gate.schema.expr import Expr

@@ -18,12 +18,13 @@ from gate.case.bound import BoundCase, BoundList, BoundTensor
 from gate.dtypes import DTYPES, F64, Array, to_float64
 from gate.engine.again import Again, CallFailed, NoCall, Ran, results_of
 from gate.engine.moved import moved_inputs
+from gate.judge.env import working_dtype
 from gate.judge.judge import Beside
 from gate.judge.model import Comparison, Failure
 from gate.judge.oracle import judged
 from gate.judge.pairing import differs
 from gate.judge.properties import Stated, judge_property
-from gate.judge.tolerance import make_rule, working_dtype
+from gate.judge.tolerance import make_rule
 from gate.schema.model import Io, Return, TensorArg
 from gate.seed import Seed
 

@@ -275,6 +275,7 @@ def _evidence(
         lambda: ctx.mixing.terms(subject.index, subject.part),
         gain=ctx.gain,
         product=ctx.product,
+        cap=lambda: ctx.caps.largest(subject.index, subject.part),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gate.case.bound import BoundCase
+from gate.judge.caps import Caps
 from gate.judge.mixing import Mixing
 from gate.judge.nearby import Nearby
 from gate.judge.nonfinite import Dependence
@@ -45,6 +46,8 @@ class Context:
     """How many inputs one output is made of."""
     nearby: Nearby
     """The float32 reference on slightly other inputs."""
+    caps: Caps
+    """Scalar args that cap."""
     specials: bool
     """Whether NaN or Inf went in where they mean something."""
     working: str

@@ -19,6 +19,7 @@ from gate.schema.model import Io, Live
 from gate.schema.nodes import DtypeName
 
 Mask = npt.NDArray[np.bool_]
+_FED = (Io.IN, Io.INOUT, Io.CLOBBERED)
 EPS_LARGEST = 2.0**-6
 """A positive float scalar below this is taken for an eps."""
 EPS_HIDDEN = 1e-6
@@ -66,6 +67,27 @@ def _finite_peak(array: Array) -> float:
         return size
     wide = np.abs(to_float64(array))
     return float(wide[np.isfinite(wide)].max(initial=0.0))
+
+
+def working_dtype(bound: BoundCase) -> str:
+    """Return the least precise float dtype among the tensors in, or `` when none is a float.
+
+    Incoming gradients do not count: their dtype is that of a result.
+    """
+    names = [
+        item.dtype
+        for arg in bound.args
+        for item in _tensors(arg)
+        if not item.arg.incoming
+        if item.io in _FED and DTYPES[item.dtype].is_float
+    ]
+    return max(names, key=lambda name: DTYPES[name].unit_roundoff, default="")
+
+
+def _tensors(arg: object) -> tuple[BoundTensor, ...]:
+    if isinstance(arg, BoundTensor):
+        return (arg,)
+    return arg.items if isinstance(arg, BoundList) else ()
 
 
 def norm_gain(bound: BoundCase) -> float:

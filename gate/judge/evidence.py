@@ -28,6 +28,7 @@ class Evidence:
         terms: Callable[[], int] = lambda: 1,
         gain: float = 1.0,
         product: float = 0.0,
+        cap: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """Hold one comparison.
 
@@ -37,6 +38,7 @@ class Evidence:
         terms    how many inputs one output is made of
         gain     what a norm multiplies by at most: 1/sqrt(eps), 1 without an eps
         product  largest product of two values of different inputs
+        cap      the largest scalar arg that caps, 0 without one
         """
         self.out = out
         self.side = side
@@ -44,6 +46,7 @@ class Evidence:
         self.gain = gain
         self.product = product
         self.terms = terms
+        self.cap = cap
         self._error: F64 | None = None
         self._excess: F64 | None = None
 
@@ -89,6 +92,11 @@ class Evidence:
     def spread(self, roundoff: float) -> F64 | None:
         """s for u = roundoff; elements whose perturbed reference is not finite count as unmoved."""
         return self.side.spread(roundoff)
+
+    def spread_or_roundoff(self, u: float) -> F64:
+        """s, or u * |ref| for a reference that cannot be evaluated on perturbed inputs."""
+        s = self.spread(u)
+        return u * self.side.size if s is None else s
 
     def integers(self, roundoff: float) -> F64 | None:
         """The same where what integers become as floats is moved, and nothing else."""

@@ -17,8 +17,16 @@ import numpy as np
 from gate.case.bound import BoundCase
 from gate.errors import CaseTextError
 from gate.judge import facts
+from gate.judge.caps import Caps
 from gate.judge.context import Context, JudgeSettings
-from gate.judge.env import dead_elements, environment, largest_magnitudes, norm_gain, value_env
+from gate.judge.env import (
+    dead_elements,
+    environment,
+    largest_magnitudes,
+    norm_gain,
+    value_env,
+    working_dtype,
+)
 from gate.judge.mixing import Mixing
 from gate.judge.model import CaseJudgement, CaseStatus, Comparison, Failure, FailureKind
 from gate.judge.nearby import Nearby
@@ -28,7 +36,6 @@ from gate.judge.outputs import OutputsJudgement, given_values, judge_outputs
 from gate.judge.pairs import same_outputs
 from gate.judge.refusal import judge_raising
 from gate.judge.repeated import judge_second, unsteady
-from gate.judge.tolerance import working_dtype
 from gate.run.protocol import Observation
 from gate.schema.expr import EvalError
 
@@ -262,6 +269,7 @@ def make_context(
         dependence=Dependence(references, inputs.values, dead),
         mixing=Mixing(references, inputs.values),
         nearby=Nearby(references, inputs.values),
+        caps=Caps(references, inputs.values),
         specials=has_live_specials(inputs.values, dead),
         working=working_dtype(bound),
         device=observation.device or settings.device,

@@ -32,6 +32,7 @@ More terms are looked at only when a case would fail without them:
                               product of two different inputs elsewhere
     64 s of integers          s where what integer inputs become as floats is moved by 2^-24: an
                               angle is a position times a frequency; only where it grows with u
+    2^-22 * cap * max|ref|    where a scalar arg caps, as in cap * tanh(x / cap) (`gate.judge.caps`)
     2^-126                    for each term of a sum: subnormal float32 numbers may count as 0
 
 What `tolerance:` declares changes this so:
@@ -51,13 +52,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gate.case.bound import BoundCase, BoundList, BoundTensor
 from gate.dtypes import DTYPES, F64, rounded
+from gate.judge.caps import CAP, CAP_MOST
 from gate.judge.evidence import Evidence, Mask
 from gate.judge.jumps import Hidden, hidden_by_jumps, overcrowded
 from gate.judge.mixing import MOST_TERMS
 from gate.judge.side import largest, rms
-from gate.schema.model import DtypeTolerance, Io, Tolerance
+from gate.schema.model import DtypeTolerance, Tolerance
 
 ENVELOPE = 16.0
 """Multiple of s. With 8 a correct kernel of the trial failed on fresh seeds, and no bug more."""
@@ -109,7 +110,6 @@ COARSEST = 2.0**-8
 FINEST = 2.0**-52
 """u is never finer than this: a smaller factor does not move a float64."""
 
-_FED = (Io.IN, Io.INOUT, Io.CLOBBERED)
 Term = F64 | float
 """What a term allows: each element its own, or every element the same."""
 
@@ -147,27 +147,6 @@ class Explained:
     """Which rule decided."""
     term: str = ""
     """The term that explained it, or that was the last to be tried."""
-
-
-def working_dtype(bound: BoundCase) -> str:
-    """Return the least precise float dtype among the tensors in, or `` when none is a float.
-
-    Incoming gradients do not count: their dtype is that of a result.
-    """
-    names = [
-        item.dtype
-        for arg in bound.args
-        for item in _tensors(arg)
-        if not item.arg.incoming
-        if item.io in _FED and DTYPES[item.dtype].is_float
-    ]
-    return max(names, key=lambda name: DTYPES[name].unit_roundoff, default="")
-
-
-def _tensors(arg: object) -> tuple[BoundTensor, ...]:
-    if isinstance(arg, BoundTensor):
-        return (arg,)
-    return arg.items if isinstance(arg, BoundList) else ()
 
 
 def make_rule(tolerance: Tolerance, working: str, output: str) -> Rule:
@@ -239,7 +218,7 @@ def _by_torch(evidence: Evidence, rule: Rule, x: F64) -> Explained | float:
 
 
 def _by_envelope(evidence: Evidence, rule: Rule, x: F64, by_torch: float) -> Explained:
-    s = spread_or_roundoff(evidence, rule.roundoff)
+    s = evidence.spread_or_roundoff(rule.roundoff)
     floor = FLOOR * evidence.peak
     base = max(by_torch, rule.factor * NOISE64 * min(SATURATED, evidence.reach))
     allowed = np.maximum(s, rms(s))
@@ -337,7 +316,7 @@ def _exponents(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     size = share * evidence.side.size
     if rule.working == "float64" or not ((x > allowed) & (x <= rule.factor * size)).any():
         return 0.0
-    s = spread_or_roundoff(evidence, rule.roundoff)
+    s = evidence.spread_or_roundoff(rule.roundoff)
     score = np.minimum(size, SCORE * min(EXPONENT, evidence.product) * evidence.side.size)
     return np.where(s <= FLAT * rule.roundoff * evidence.side.size, size, score)
 
@@ -372,6 +351,14 @@ def _integers(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     return np.where(far >= GROWS * near, INTEGERS * near, 0.0)
 
 
+def _caps(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
+    """What is lost beside the 1 in `cap * (2 * sigmoid(2 * x / cap) - 1)`, times the cap."""
+    size = CAP * evidence.peak
+    if rule.working == "float64" or x.max(initial=0.0) > rule.factor * size * CAP_MOST:
+        return 0.0
+    return size * evidence.cap()
+
+
 def _flushed(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     """What is lost where subnormal float32 numbers count as 0, as in a GPU's atomic additions.
 
@@ -389,12 +376,6 @@ def _flushed(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
 _MORE: tuple[tuple[str, Callable[[Evidence, Rule, F64, F64], Term]], ...] = (
     ("noise", _noise), ("second order", _second_order), ("long sums", _long_sums),
     ("cancelled", _cancelled), ("exponents", _exponents), ("integers", _integers),
-    ("lost digits", _lost_digits), ("flushed", _flushed),
+    ("lost digits", _lost_digits), ("caps", _caps), ("flushed", _flushed),
 )  # fmt: skip
 """Terms that are looked at only when a case would fail without them, by name."""
-
-
-def spread_or_roundoff(evidence: Evidence, u: float) -> F64:
-    """Return s, or u * |ref| for a reference that cannot be evaluated on perturbed inputs."""
-    s = evidence.spread(u)
-    return u * evidence.side.size if s is None else s

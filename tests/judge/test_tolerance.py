@@ -25,9 +25,10 @@ from judge_fakes import (
 
 from gate.dtypes import encode, to_float64
 from gate.judge.context import JudgeSettings
+from gate.judge.env import working_dtype
 from gate.judge.judge import judge_case
 from gate.judge.model import CaseStatus, FailureKind
-from gate.judge.tolerance import make_rule, working_dtype
+from gate.judge.tolerance import make_rule
 from gate.run.protocol import Mode
 from gate.schema.expr import Level, parse_expr
 from gate.schema.model import DtypeTolerance, Io, Tolerance

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from gate.engine import oracle
-from gate.judge import side, tolerance
+from gate.judge import caps, side, tolerance
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/tolerance.md").read_text(encoding="utf-8")
 ROW = re.compile(r"`([A-Z][A-Z0-9_]+)` (?:\| |= )([0-9.^-]+)")
 WANTED = {
     "ENVELOPE", "NATIVE", "NATIVE_DECLARED", "SPREAD_COPIES", "FLOOR", "LOST_DIGITS",
     "TF32_ROUNDOFF", "COARSEST", "NOISE", "NOISE64", "STEEP", "SUM_STEP", "CANCELLED",
-    "EXPONENT", "FLAT", "SCORE", "GROWS", "INTEGERS", "NEARBY", "TINIEST",
+    "EXPONENT", "FLAT", "SCORE", "GROWS", "INTEGERS", "NEARBY", "TINIEST", "CAP", "CAP_LEAST",
+    "CAP_MOST",
 }  # fmt: skip
 
 
@@ -30,5 +31,5 @@ def test_the_page_names_every_constant_of_the_rule() -> None:
 
 @pytest.mark.parametrize(("name", "value"), ROW.findall(PAGE))
 def test_a_constant_on_the_page_is_the_code_s(name: str, value: str) -> None:
-    homes = [module for module in (tolerance, side, oracle) if hasattr(module, name)]
+    homes = [module for module in (tolerance, side, oracle, caps) if hasattr(module, name)]
     assert homes and getattr(homes[0], name) == number(value)
