@@ -86,9 +86,10 @@ def undecided(observation: Observation) -> str:
     """Return why no judgement is possible, or an empty string."""
     error = observation.error
     told = f": {error.type}: {error.message}" if error else ""
+    place = f" ({error.file}:{error.line})" if error and error.file else ""
     match observation.outcome:
         case Outcome.NOT_LOADED:
-            return f"the entry could not be loaded{told}"
+            return f"the entry could not be loaded{told}{place}"
         case Outcome.UNSUPPORTED:
             return f"the device cannot emulate the kernel{told}"
         case Outcome.RAISED if error and error.type in ("OutOfMemoryError", "MemoryError"):
@@ -100,8 +101,7 @@ def undecided(observation: Observation) -> str:
             )
         case Outcome.RAISED if error and observation.device == "interpreter" and _wants_gpu(error):
             return (
-                "the launcher asks for a GPU, and its tensors are on the CPU here: run with "
-                f"`--device cuda`, or ask `x.device` and not for CUDA{told}"
+                f"the launcher needs a GPU itself, and none is here: run with `--device cuda`{told}"
             )
         case _:
             return ""

@@ -24,7 +24,9 @@ def ran(worker, entry, *args, home="cpu", **more):
     return seen
 
 
-@pytest.mark.parametrize("entry", ["insists", "chooses", "operator", "compiled"])
+@pytest.mark.parametrize(
+    "entry", ["insists", "chooses", "operator", "compiled", "library", "writes_pinned_memory"]
+)
 def test_a_launcher_that_asks_for_a_gpu_launches(kernel_worker, entry):
     seen = ran(kernel_worker, entry)
     assert np.array_equal(seen.outputs[0].data, 2 * X)
@@ -52,6 +54,18 @@ def test_the_device_of_a_call_is_the_one_that_tensors_lie_on(kernel_worker):
 
 def test_a_result_that_the_launcher_sends_to_the_host_is_told(kernel_worker):
     ran(kernel_worker, "comes_home", home="host")
+
+
+def test_a_kernel_that_is_given_host_memory_is_not_run(kernel_worker):
+    seen = kernel_worker.run(request(OPS + "forgets_the_device"))
+    assert seen.outcome is Outcome.UNSUPPORTED and "device=x.device" in seen.error.message
+
+
+def test_a_module_that_asks_for_a_gpu_is_compiled_too(kernel_worker):
+    load = request(OPS + "uncompilable", checks=("compile",))
+    (fault,) = kernel_worker.run(load).faults
+    assert fault.kind == "compile" and "total" in fault.message
+    assert kernel_worker.run(request(OPS + "insists", checks=("compile",))).notes == ()
 
 
 def _homes():

@@ -145,7 +145,10 @@ def kernel_of(request: dict[str, Any]) -> Any:
     for folder in reversed(request["path"]):
         if folder not in sys.path:
             sys.path.insert(1, folder)
-    module = _module(request["module"], request["file"])
+    from gate.run.faithful.torchface import TorchFace  # noqa: PLC0415 - see above
+
+    with TorchFace():
+        module = _module(request["module"], request["file"])
     thing: Any = module
     for part in request["function"].split("."):
         thing = getattr(thing, part, None)
@@ -171,6 +174,7 @@ def _module(name: str, file: str) -> Any:
         sys.modules[name] = module
         spec.loader.exec_module(module)
     except Exception as error:
+        sys.modules.pop(name, None)
         raise NotHere(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
     return module
 
@@ -250,12 +254,16 @@ def _heard() -> Iterator[SimpleNamespace]:
 
 
 def stub_driver() -> None:
-    """Compiling asks the active driver for little; a stand-in answers."""
+    """Compiling asks the active driver for little, and modules ask torch when they are imported; a
+    stand-in answers."""
     from triton.runtime.driver import driver  # noqa: PLC0415 - see above
 
+    from gate.run.faithful import torchcuda, torchops  # noqa: PLC0415 - see above
     from gate.run.faithful.driver import StubDriver  # noqa: PLC0415 - see above
 
     driver.set_active(StubDriver(90))
+    torchcuda.install(90)
+    torchops.install()
 
 
 def on_a_private_output(serve_on: Callable[[TextIO, TextIO], None]) -> None:

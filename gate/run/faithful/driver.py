@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,7 +83,7 @@ class WarmKernel:
         self.metadata = SimpleNamespace(
             shared=0, num_warps=4, num_stages=3, num_ctas=1, name=kernel.fn.__name__
         )
-        self.asm: dict[str, str] = {}
+        self.asm: dict[str, str] = defaultdict(str)
         self.name = kernel.fn.__name__
 
     def _init_handles(self) -> None:

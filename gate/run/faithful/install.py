@@ -176,6 +176,7 @@ def install(options: FaithfulOptions) -> FaithfulState:
     from gate.run.faithful import (  # noqa: PLC0415
         driver,
         folds,
+        jitface,
         place,
         torchcuda,
         torchops,
@@ -199,6 +200,7 @@ def install(options: FaithfulOptions) -> FaithfulState:
     torchcuda.install(options.arch)
     torchops.install()
     JITFunction.run = _no_gluon
+    jitface.install()
     tuning = Tuning(options.rerun_tuned)
     tuning.install()
     compiling = Compiling(

@@ -29,6 +29,7 @@ from gate.run.faithful.model import FaithfulOptions
 from gate.run.faithful.place import enter, kernel_id
 from gate.run.faithful.rewrite import rewritten
 from gate.run.faithful.shapes import constant
+from gate.run.faithful.torchface import reachable
 from gate.run.faithful.unsupported import Unsupported
 from gate.seed import Seed
 
@@ -237,6 +238,11 @@ class Arguments:
         )
         if held.device.type != "cpu":
             raise Unsupported(f"argument `{name}` lies on {held.device}, not in host memory")
+        if not reachable(held):
+            raise Unsupported(
+                f"the launcher passes `{name}` from the host to a kernel, which a GPU refuses: "
+                "make it on the inputs' device (`device=x.device`)"
+            )
         memory = held.untyped_storage()
         root = self.builder.storages.of(
             memory.data_ptr(), memory.nbytes(), name, held.element_size(), tensor.data_ptr()

@@ -185,6 +185,8 @@ def install(arch: int) -> None:
     for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
         setattr(torch.cuda.nvtx, name, _saying(0))
     torch.cuda.nvtx.range = _range
+    torch._C._cuda_getCurrentRawStream = _saying(0)
+    torch.Tensor.record_stream = _saying(None)
     torch.version.cuda = torch.version.cuda or _VERSION
     torch.Generator = _Generator
     torch.compile = _eager
@@ -204,3 +206,4 @@ def _accelerator() -> None:
     for name, value in answers.items():
         if hasattr(torch.accelerator, name):
             setattr(torch.accelerator, name, _saying(value))
+    torch.accelerator.device_index = type("device_index", (_Around,), {})

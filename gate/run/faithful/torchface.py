@@ -24,7 +24,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 GPU = torch.device("cuda", 0)
 """Where tensors seem to lie."""
 HOST = torch.device("cpu")
-MADE, SENT = 1, 2
+MADE, SENT, PINNED = 1, 2, 3
 """How a tensor came to lie on the host for code under test."""
 _MARK = "_kernel_gate_on_host"
 
@@ -32,7 +32,7 @@ _MARK = "_kernel_gate_on_host"
 def mark_host(tensor: torch.Tensor, how: int = MADE) -> torch.Tensor:
     """Note that a tensor, and every view of it, lies on the host also for code under test.
 
-    how  `MADE` there, or `SENT` there from the GPU
+    how  `MADE` there, `SENT` there from the GPU, or `PINNED` there, where kernels may read it
     """
     if tensor.layout is torch.strided and tensor.device == HOST:
         setattr(tensor.untyped_storage(), _MARK, how)
@@ -42,6 +42,11 @@ def mark_host(tensor: torch.Tensor, how: int = MADE) -> torch.Tensor:
 def on_host(tensor: torch.Tensor) -> bool:
     """Return whether a tensor lies on the host for code under test as well."""
     return _how(tensor) > 0
+
+
+def reachable(tensor: torch.Tensor) -> bool:
+    """Return whether a kernel on the GPU could take the address of a tensor."""
+    return _how(tensor) in (0, PINNED)
 
 
 def home_of(tensor: torch.Tensor) -> str:
@@ -91,6 +96,7 @@ def faced(function: Callable[..., Any]) -> Callable[..., Any]:
 def _through(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function with the host for the GPU, and note the home of what it makes."""
     named = kwargs.get("device")
+    pinned = bool(kwargs.pop("pin_memory", False))
     if named is None and func in torch.utils._device._device_constructors():
         named = torch.utils._device.CURRENT_DEVICE
     if named is not None:
@@ -105,7 +111,8 @@ def _through(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         if source is not None and on_host(source) == gpu and torch._C._is_alias_of(made, source):
             made = made.clone()
     if not gpu:
-        how = max(map(_how, _tensors((args, kwargs))), default=MADE) or SENT
+        found = [how if how != PINNED else MADE for how in map(_how, _tensors((args, kwargs)))]
+        how = PINNED if pinned else max(found, default=MADE) or SENT
         for tensor in _tensors(made):
             mark_host(tensor, how)
     return made
@@ -176,7 +183,7 @@ def _cuda(
 
 
 def _pinned(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-    return mark_host(tensor.clone())
+    return mark_host(tensor.clone(), PINNED)
 
 
 def _to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -215,10 +222,6 @@ def _backward(
         torch.autograd.backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    """Do nothing: there is one stream, and it is never behind."""
-
-
 _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.Tensor.device.__get__: _device,
     torch.Tensor.is_cuda.__get__: _is_cuda,
@@ -229,6 +232,5 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.Tensor.cuda: _cuda,
     torch.Tensor.to: _to,
     torch.Tensor.pin_memory: _pinned,
-    torch.Tensor.record_stream: _nothing,
     torch.Tensor.backward: _backward,
 }
