@@ -278,3 +278,19 @@ def far_rows_wide(x, y, stride, N: tl.constexpr, BLOCK: tl.constexpr):
 def volatile_cached(x, y, BLOCK: tl.constexpr):  # mark: volatile_cached
     i = tl.arange(0, BLOCK)
     tl.store(y + i, tl.load(x + i, cache_modifier=".cg", volatile=True))
+
+
+@triton.jit
+def index_past(index, x, y, n, BLOCK: tl.constexpr):
+    """The last program's index lies past the end; what it reads there is an offset of y and x."""
+    row = tl.load(index + tl.program_id(0))  # mark: index_past
+    i = tl.arange(0, BLOCK)
+    tl.store(y + row * n + i, tl.load(x + row * n + i, mask=i < n, other=0.0), mask=i < n)
+
+
+@triton.jit
+def count_past_and_write_past(counts, y, n, BLOCK: tl.constexpr):
+    """Reads a count past the end, and stores past the end where the count has no part in it."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    count = tl.load(counts + i)
+    tl.store(y + i, count)

@@ -82,6 +82,21 @@ def wrap_row() -> dict[str, Any]:
     return call(p.wrap_row, (1,), pair(8), 65536, 65536, BLOCK=8)
 
 
+def index_of(n: int) -> tuple[Any, Any]:
+    return slab("index", torch.arange(n, dtype=torch.int32))
+
+
+@scenario
+def index_past() -> dict[str, Any]:
+    return call(p.index_past, (3,), [index_of(2), *pair(10)], 5, out=2, BLOCK=8)
+
+
+@scenario
+def count_past_and_write_past() -> dict[str, Any]:
+    tensors = [index_of(21), slab("y", torch.zeros(21, dtype=torch.int32), empty=True)]
+    return call(p.count_past_and_write_past, (3,), tensors, 21, BLOCK=8)
+
+
 @scenario
 def wide_row_is_clean() -> dict[str, Any]:
     return call(p.wide_row, (1,), pair(8), 65536, 65536, BLOCK=8)

@@ -26,6 +26,7 @@ PLANTED = {
     "reach_other": ("oob_read", "x", [0, 0, 0], "of `x` (8 of 8 lanes)"),
     "rows_dense": ("oob_read", "x", [1, 0, 0], "the gap between elements of `x`"),
     "add_to_unset": ("uninitialised", "y", [0, 0, 0], "which nothing has written (6 of 8 lanes)"),
+    "index_past": ("oob_read", "index", [2, 0, 0], "1 element past the end of `index`"),
     "wrap_row": ("int_wrap", "x", [0, 0, 0], "left the int32 range on its way to the address"),
     "race_write": ("race", "y", [1, 0, 0], "which program (0, 0, 0) writes at line"),
     "race_read": ("race", "x", [1, 0, 0], "which program (0, 0, 0) reads at line"),
@@ -45,6 +46,11 @@ def test_a_planted_fault_is_named_with_its_line(name: str, seen: dict[str, Any])
     assert fault["program"] == program
     assert fault["kernel"] == f"planted.py::{name}"
     assert words in fault["message"]
+
+
+def test_a_store_past_the_end_is_told_beside_a_read_past_the_end(seen: dict[str, Any]) -> None:
+    faults = seen["count_past_and_write_past"]["faults"]
+    assert [fault["kind"] for fault in faults] == ["oob_read", "oob_write"]
 
 
 def test_rows_far_apart_are_checked_without_a_map_of_what_lies_between(

@@ -108,6 +108,7 @@ class Memory:
         if self.watch.active:
             good = self.watch.allowed(storage, index, size, mask, write=False)
             if good is not None:
+                self.watch.misread(pointer, held)
                 mask = good if mask is None else good & mask
                 index = np.where(mask, index, 0)
             self.watch.loaded(storage, index, size, mask, volatile)
@@ -135,6 +136,7 @@ class Memory:
         for storage, index, lanes in self._parts(pointer, size, mask, write=False):
             good = self.watch.allowed(storage, index, size, None, write=False)
             if good is not None:
+                self.watch.misread(pointer, held)
                 index, lanes = index[good], lanes[good]
             if self.watch.active and len(index):
                 self.watch.loaded(storage, index, size, None, volatile)
@@ -186,6 +188,8 @@ class Memory:
             self.watch.outside(pointer.root, pointer.data, bad, write)
         else:
             self.watch.unknown(int(addresses[0]), bad, write)
+        if not write and not element_type(pointer).is_ptr():
+            self.watch.misread(pointer, numpy_of(element_type(pointer)))
 
     # --- stores ---
 

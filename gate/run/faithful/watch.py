@@ -7,6 +7,7 @@ keeps a fault for those that may not; a fault at the same line on the same tenso
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from gate.run.faithful.place import kernel_line
 from gate.run.faithful.race import Races
 from gate.run.faithful.storage import Storage
 from gate.run.protocol import Fault
+
+FAR = 1 << 24
+"""Bytes past a tensor that no missing mask explains: so far leads rubbish that is used as index."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,6 +60,7 @@ class Watch:
         self.bounds = "bounds" in checks
         self.wrap = "wrap" in checks
         self.races = Races(faults) if "race" in checks else None
+        self._misled: tuple[int, int, int] | None = None
 
     @property
     def active(self) -> bool:
@@ -84,10 +89,31 @@ class Watch:
         self.outside(storage, storage.start + index.astype(np.int64) * itemsize, ~good, write)
         return good
 
+    def misread(self, pointer: Block, held: np.dtype[Any]) -> None:
+        """Note that the running program got rubbish for an integer that lies outside: an offset
+        made of it wraps or leads far away, which is no fault of its own.
+
+        held  dtype of what it read; only as rubbish of 32 bits or more does it lead far away
+        """
+        if held.kind in "iu" and held.itemsize >= 4 and pointer.wide is None:
+            self._misled = self.faults.program
+
+    @property
+    def misled(self) -> bool:
+        """Whether the running program read an integer outside before."""
+        return self._misled is self.faults.program  # each program has an object of its own
+
     def outside(self, storage: Storage, addresses: Array, bad: Array, write: bool) -> None:
-        """Keep a fault for lanes that touch what is no element of any tensor."""
-        flat = np.broadcast_to(addresses, bad.shape)[bad]
-        first = int(flat.reshape(-1)[0])
+        """Keep a fault for lanes that touch what is no element of any tensor.
+
+        Where rubbish may have led is not told: the read that got it is the fault.
+        """
+        flat = np.broadcast_to(addresses, bad.shape)[bad].reshape(-1)
+        if self.misled:
+            flat = flat[_distance(storage, flat) < FAR]
+            if not flat.size:
+                return
+        first = int(flat[0])
         name, text = describe(storage, first)
         kind = "oob_write" if write else "oob_read"
         verb = "writes" if write else "reads"
@@ -96,6 +122,8 @@ class Watch:
 
     def unknown(self, address: int, bad: Array, write: bool) -> None:
         """Keep a fault for lanes that touch no storage of the launch."""
+        if self.misled:
+            return
         kind = "oob_write" if write else "oob_read"
         verb = "writes to" if write else "reads from"
         lanes = f"{int(bad.sum())} of {bad.size} lanes"
@@ -104,7 +132,7 @@ class Watch:
     def wrapped(self, pointer: Block, mask: Array | None) -> None:
         """Keep a fault when an active lane's offset left the int32 range on its way here."""
         wide = pointer.wide
-        if wide is None:
+        if wide is None or self.misled:
             return
         lanes = np.broadcast_to(wide.values, pointer.data.shape)
         if mask is not None:
@@ -153,6 +181,12 @@ class Watch:
             storage.written[storage.slots(units)] = True
         if self.races is not None and changed is not None:
             self.races.write(storage, units, changed)
+
+
+def _distance(storage: Storage, addresses: Array) -> Array:
+    """Return how many bytes addresses lie outside of a storage, as float64; negative inside."""
+    at = addresses.astype(np.int64).astype(np.float64)
+    return np.maximum(storage.start - at, at - storage.end)
 
 
 def _nearest(storage: Storage, address: int) -> TensorRegion | None:
