@@ -219,17 +219,16 @@ def _value_result(
 
 
 def _name(found: Apart, wrong: Mask, live: Mask) -> tuple[FailureKind | None, str]:
-    if not wrong.any():
-        return None, ""
     lost = wrong & ~found.finite
     if not lost.any():
-        return FailureKind.WRONG_VALUE, ""
-    appeared = int((found.appeared & lost).sum())
-    if appeared:
+        return (FailureKind.WRONG_VALUE if wrong.any() else None), ""
+    if appeared := int((found.appeared & lost).sum()):
         return FailureKind.NONFINITE, f"NaN or Inf at {appeared} where the reference is finite"
     if (found.swallowed & lost).sum() == lost.sum():
         return FailureKind.SWALLOWED, "finite where the reference is NaN (`nonfinite: strict`)"
-    return FailureKind.NONFINITE, "another value where the reference is infinite"
+    if np.isfinite(found.values[lost]).all():
+        return FailureKind.WRONG_VALUE, "finite where the reference is not"
+    return FailureKind.NONFINITE, "NaN, or another infinity, where the reference is infinite"
 
 
 def _value_notes(name: str, found: Apart, live: Mask, wrong: Mask) -> tuple[str, ...]:

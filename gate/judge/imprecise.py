@@ -118,6 +118,8 @@ def _tf32(compared: Compared, ctx: Context) -> Named | None:
         return None
     if evidence.peak == 0 or rule.atol is not None or compared.kind is not FailureKind.WRONG_VALUE:
         return None
+    if compared.finite is not None and (compared.wrong & ~compared.finite).any():
+        return None  # an infinity that is missing is no matter of rounding
     times = _times_tf32(evidence) if ctx.dots and _multiplies(ctx) else np.inf
     if times > ENVELOPE or _systematic(evidence):
         return None

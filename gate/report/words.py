@@ -84,7 +84,7 @@ def does(kind: FailureKind) -> str:
         case FailureKind.IMPRECISE:
             return "loses precision"
         case FailureKind.NONFINITE:
-            return "returns NaN or Inf where the reference is finite"
+            return "returns NaN or Inf where it should not"
         case FailureKind.SWALLOWED:
             return "swallows NaN"
         case FailureKind.UNWRITTEN:

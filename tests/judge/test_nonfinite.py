@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judge_fakes import UNARY, op, ret, softmax, tensor, world
+from judge_fakes import MATMUL, UNARY, op, ret, softmax, tensor, world
 
 from gate.judge.model import CaseStatus, FailureKind
 from gate.schema.model import Io, Live
@@ -31,6 +31,32 @@ def test_nan_is_wrong_on_elements_that_depend_on_the_special_input() -> None:
     out = w.rounded()
     out[0, :] = NAN
     assert w.judge(out).failures[0].kind is FailureKind.NONFINITE
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        (65504.0, FailureKind.WRONG_VALUE, "finite where the reference is not"),
+        (-INF, FailureKind.NONFINITE, "another infinity"),
+    ],
+)
+def test_a_finite_number_in_place_of_an_infinity_is_a_wrong_value(
+    given: float, kind: FailureKind, words: str
+) -> None:
+    w = world(UNARY, CASE, lambda x: np.sort(x, axis=-1), {"x": [[1, INF, 2, 3], [1, 2, 3, 4]]})
+    out = w.rounded()
+    out[0, 3] = given
+    (failure,) = w.judge(out).failures
+    assert failure.kind is kind
+    assert words in failure.message
+
+
+def test_a_missing_infinity_is_no_rounding_of_a_dot() -> None:
+    case = "op[M=2 N=2 K=2; T=float32; a=contiguous/normal b=contiguous/normal; seed=000001]"
+    w = world(MATMUL, case, lambda a, b: a @ b, {"a": [[1, INF], [1, 2]], "b": [[1, 2], [3, 4]]})
+    out = w.rounded()
+    out[0, 1] = 65504.0
+    assert "TF32" not in w.judge(out).failures[0].message
 
 
 def test_nan_is_forgiven_on_elements_whose_reference_ignores_the_special_input() -> None:
