@@ -29,6 +29,9 @@ CROWD_LEAST = 8
 """Fewer errors than this are never a crowd."""
 TINY = 2.0**-12
 """Share of u at which a smooth reference hardly moves and an exact tie still does."""
+SMOOTH = 64.0
+"""Condition number up to which a move is no jump: of a product of two inputs s is small where all
+copies moved the two against each other (1 in 16), and a smaller u then moves it as far."""
 TIES_LEAST = 24
 """Ties needed before their breaking is judged: of 24 fair ones, 22 go one way in 1 of 55,000."""
 TIES_ONE_WAY = 0.9
@@ -102,17 +105,19 @@ def hidden_by_jumps(
     if still is None:
         return None
     s = np.maximum(s, still)
-    jump = (times * s > base) & (still > s / 64)
+    jump = (times * s > base) & (still > s / 64) & (still > SMOOTH * u * TINY * evidence.side.size)
     if not jump.any():
         return None
     smooth = np.where(jump, 0.0, s)
-    spread = rms(s[~jump]) if not jump.all() else 0.0
+    missed = int(MISSED_LEAST + MISSED * int(jump.sum()))
+    spread = rms(np.sort(s[~jump])[:-missed])
     allowed = np.maximum(base, base + times * np.maximum(smooth, spread))
     wrong = ~jump & (x > allowed)
-    if int(wrong.sum()) <= MISSED_LEAST + MISSED * int(jump.sum()):
+    if int(wrong.sum()) <= missed:
         wrong[:] = False
     if _one_way(evidence, jump & need, jump):
         wrong |= jump & need
+        allowed = np.where(jump & need, base, allowed)
     return Hidden(wrong=wrong, allowed=allowed) if wrong.any() else None
 
 

@@ -38,7 +38,8 @@ More terms are looked at only when a case would fail without them:
 What `tolerance:` declares changes this so:
 
     number      the whole of `allowed` times that factor
-    tf32        u = 2^-11 for float32: a dot may round its operands to TF32
+    tf32        u = 2^-11 for float32: a dot may round its operands to TF32, or cut them:
+                2^-9 * |ref| is always allowed
     native      intermediates may be kept in the working dtype: 4B in place of 2B, and torch's own
                 evaluation excuses a result even where it has lost every digit or overflowed
     rtol/atol   |out - ref| <= atol + rtol * |ref| as in torch.testing, where the reference rounded
@@ -105,6 +106,8 @@ NATIVE_DECLARED = 4.0
 """The same under `tolerance: native`."""
 TF32_ROUNDOFF = 2.0**-11
 """TF32 keeps 10 bits behind the point."""
+TF32_PRODUCT = 2.0**-9
+"""Share of itself that a product of two operands loses that are cut to TF32: a device may cut."""
 COARSEST = 2.0**-8
 """u is never coarser than bfloat16's: narrower inputs are widened, exactly, before arithmetic."""
 FINEST = 2.0**-52
@@ -220,7 +223,9 @@ def _by_torch(evidence: Evidence, rule: Rule, x: F64) -> Explained | float:
 def _by_envelope(evidence: Evidence, rule: Rule, x: F64, by_torch: float) -> Explained:
     s = evidence.spread_or_roundoff(rule.roundoff)
     floor = FLOOR * evidence.peak
-    base = max(by_torch, rule.factor * NOISE64 * min(SATURATED, evidence.reach))
+    base: Term = max(by_torch, rule.factor * NOISE64 * min(SATURATED, evidence.reach))
+    if rule.tf32:
+        base = np.maximum(base, rule.factor * TF32_PRODUCT * evidence.side.size)
     allowed = np.maximum(s, rms(s))
     allowed += floor
     allowed *= rule.factor * ENVELOPE
@@ -234,7 +239,7 @@ def _by_envelope(evidence: Evidence, rule: Rule, x: F64, by_torch: float) -> Exp
             term = words
     name = "rounding envelope (TF32)" if rule.tf32 else "rounding envelope"
     if not wrong.any():
-        base = max(base, rule.factor * ENVELOPE * floor)
+        base = np.maximum(base, rule.factor * ENVELOPE * floor)
         hidden = _hidden(evidence, rule, x, s, np.full_like(x, base))
         if hidden is not None:
             words = f"{name}, at jumps"

@@ -165,7 +165,8 @@ def wide(value: Any, dtype: Any = np.float64) -> Any:
 def _nudged(name: str, value: Any, u: float, copy: int, kinds: str) -> Any:
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
         return value
-    words = Seed(7).child(f"{name}{copy}").words(max(1, value.size))[: value.size]
+    # Other signs for another u, mirrored ones for -u, as in the worker.
+    words = Seed(7).child(f"{name}{copy}{abs(u)!r}").words(max(1, value.size))[: value.size]
     signs = np.where(words >> np.uint64(63), 1.0, -1.0).reshape(value.shape)
     return value * (1 + u * signs)
 

@@ -24,6 +24,7 @@ from judge_fakes import (
 )
 
 from gate.dtypes import encode, to_float64
+from gate.judge import tolerance
 from gate.judge.context import JudgeSettings
 from gate.judge.env import working_dtype
 from gate.judge.judge import judge_case
@@ -165,6 +166,42 @@ def test_tf32_operands_fail_at_float32_with_a_hint_and_pass_when_declared() -> N
         tolerance=allowed,
     )  # fmt: skip
     assert world(declared, GEMM.format("float32"), matmul).judge(out).status is CaseStatus.PASS
+
+
+OUTER = "op[M=31 N=121 K=1; T=float32; a=contiguous/normal b=contiguous/normal; seed=000003]"
+LETS_TF32 = replace(MATMUL, tolerance=Tolerance(by_dtype=(("float32", DtypeTolerance(tf32=True)),)))
+
+
+def cut(x: Any) -> Any:
+    """Cut float32 to TF32."""
+    return (x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def test_a_single_product_of_operands_cut_to_tf32_is_right_where_declared() -> None:
+    w = world(LETS_TF32, OUTER, matmul)
+    out = cut(w["a"]) * cut(w["b"])
+    assert w.judge(out).status is CaseStatus.PASS
+    for row, times in ((0, 1.02), (7, -1.0), (30, 0.0)):
+        wrong = out.copy()
+        wrong[row] *= np.float32(times)
+        assert w.judge(wrong).status is CaseStatus.FAIL
+
+
+def test_a_product_that_no_copy_moves_by_chance_is_no_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tolerance, "TF32_PRODUCT", 0.0)
+    w = world(LETS_TF32, OUTER, matmul)
+    assert w.judge(cut(w["a"]) * cut(w["b"])).status is CaseStatus.PASS
+
+
+@pytest.mark.parametrize("column", range(0, 121, 3))
+def test_so_is_one_product_alone(column: int) -> None:
+    row = OUTER.replace("M=31", "M=1")
+    a, b = np.float32([[1.0009]]), np.zeros((1, 121), np.float32)
+    b[:, column] = 1.0009
+    w = world(LETS_TF32, row, matmul, {"a": a, "b": b})
+    out = cut(a) * cut(b)
+    assert w.judge(out).status is CaseStatus.PASS
+    assert w.judge(out * np.float32(1.02)).status is CaseStatus.FAIL
 
 
 def test_kernels_without_a_dot_are_told_nothing_of_tf32() -> None:
