@@ -3,6 +3,8 @@ compute-sanitizer, or with launches that are recorded and not run."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +25,9 @@ from gate.schema.gradients import own_returns
 
 TUNER_DROPS = frozenset({"OutOfResources", "PTXASError", "CompileTimeAssertionFailure"})
 """Errors by which a tuner drops a config and goes on (`Autotuner._bench`)."""
+_NUMBERS = re.compile(r"(\w+): (\d+)\b")
+_NO_TILES = frozenset({"num_warps", "num_stages", "num_ctas", "maxnreg"})
+"""Numbers of a config that cut nothing."""
 _WITH = " with config "
 """Between the key of a failure and the config that it needs."""
 
@@ -102,6 +107,9 @@ def every_config(records: Sequence[CaseRecord], cases_each: int) -> list[tuple[C
     """Return (case, number of a config) for each config of autotuned kernels that were seen, over
     a few cases that pass with the kernel's own choice: what fails then is the config's.
 
+    The first case of a config has sizes that go past its tiles and end inside them, the others are
+    spread over the plan.
+
     cases_each  cases that each config runs
     """
     passed = [
@@ -110,10 +118,42 @@ def every_config(records: Sequence[CaseRecord], cases_each: int) -> list[tuple[C
         if record.judgement.status is CaseStatus.PASS
         and sum(bool(name) for name in record.observation.configs) > 1
     ]
-    chosen = passed[:: max(1, len(passed) // cases_each)][:cases_each]
+    count = max((len(record.observation.configs) for record in passed), default=0)
+    chosen = [_cases_for(number, passed, cases_each) for number in range(count)]
     return [
-        (record.case, number)
-        for record in chosen
-        for number, name in enumerate(record.observation.configs)
-        if name
+        (cases[turn], number)
+        for turn in range(cases_each)
+        for number, cases in enumerate(chosen)
+        if turn < len(cases)
     ]
+
+
+def _cases_for(number: int, passed: Sequence[CaseRecord], most: int) -> list[Case]:
+    """Return the cases that a config is run on."""
+    offered = []
+    for record in passed:
+        configs = record.observation.configs
+        if number < len(configs) and configs[number]:
+            offered.append((record.case, configs[number]))
+    if not offered:
+        return []
+    first = max(offered, key=lambda one: (_tails(*one), -_elements(one[0])))[0]
+    others = [case for case, _ in offered if case is not first]
+    spread = others[:: max(1, len(others) // max(1, most - 1))][: most - 1]
+    return [first, *spread]
+
+
+def _tails(case: Case, config: str) -> int:
+    """Return how many pairs of a size and a tile there are, or of a size and the product of two
+    numbers of the config (a tile that is split), where the size has a whole tile and a part."""
+    tiles = {int(n) for name, n in _NUMBERS.findall(config) if name not in _NO_TILES}
+    steps = {step for step in tiles | {a * b for a in tiles for b in tiles if a != b} if step > 1}
+    return sum(size > step and size % step > 0 for size in _sizes(case) for step in steps)
+
+
+def _sizes(case: Case) -> list[int]:
+    return [math.prod(e) if isinstance(e, tuple) else e for _, e in case.dims]
+
+
+def _elements(case: Case) -> int:
+    return math.prod(_sizes(case))

@@ -16,7 +16,7 @@ from gate.cli.main import main
 from gate.engine.backoff import mostly_refused
 from gate.engine.context import CaseRecord
 from gate.engine.device import settle_device
-from gate.engine.forced import _with_config, of_any_config, with_its_config
+from gate.engine.forced import _with_config, every_config, of_any_config, with_its_config
 from gate.engine.settings import Force, RunSettings
 from gate.errors import ExitCode, UsageError
 from gate.judge.model import CaseJudgement, CaseStatus, Failure, FailureKind, Verdict
@@ -150,3 +150,28 @@ def test_what_is_forced_is_an_option_of_the_replay():
 def test_memcheck_without_a_gpu_is_refused_with_the_reason():
     with pytest.raises(UsageError, match="--memcheck: compute-sanitizer watches a GPU"):
         settle_device(RunSettings(device="interpreter", memcheck=True))
+
+
+def tuned(*sizes, configs=("{BLOCK: 32, num_warps: 4}", "{BLOCK: 128, SPLIT: 4}")):
+    case = Case(op="f", dims=tuple(zip("NK", sizes, strict=True)))
+    return CaseRecord(
+        case=case, text="f", observation=Observation(outcome=Outcome.RETURNED, configs=configs),
+        judgement=CaseJudgement(status=CaseStatus.PASS),
+    )  # fmt: skip
+
+
+def test_a_config_runs_first_on_sizes_that_go_past_its_tiles_and_end_inside_them():
+    small, even, odd, huge = tuned(1, 1), tuned(256, 1024), tuned(70, 40), tuned(530, 600)
+    wanted = every_config([small, even, odd, huge], 2)
+    assert [number for _, number in wanted] == [0, 1, 0, 1]
+    assert wanted[0][0] is odd.case  # 70 and 40 past 32, with the fewest elements
+    assert wanted[1][0] is huge.case  # past 128, 4 and 512
+    assert wanted[2][0] is small.case and wanted[3][0] is small.case
+
+
+def test_a_config_that_is_left_out_for_a_case_is_not_run_on_it():
+    one = tuned(70, 40, configs=("", "{BLOCK: 64}", "{BLOCK: 16}"))
+    other = tuned(1, 1, configs=("{BLOCK: 32}", "{BLOCK: 64}"))
+    wanted = every_config([one, other], 1)
+    assert wanted == [(other.case, 0), (one.case, 1), (one.case, 2)]
+    assert every_config([tuned(3, 3, configs=("{BLOCK: 32}",))], 2) == []
