@@ -314,3 +314,12 @@ def test_waiting_for_a_core_is_seen():
             one.kill()
             one.wait()
         worker.close()
+
+
+@pytest.mark.parametrize(("entry", "kinds"), [("copy", []), ("copy(x, True)", ["compile"])])
+def test_a_kernel_that_takes_tensor_descriptors_is_compiled(kernel_worker, entry, kinds):
+    data = np.arange(1024, dtype=np.float32).reshape(32, 32)
+    call = f"src/ops/described.py::{entry}"
+    seen = kernel_worker.run(request(call, tensor(data=data), checks=("compile",)))
+    assert seen.outcome is Outcome.RETURNED and np.array_equal(seen.outputs[0].data, data)
+    assert [fault.kind for fault in seen.faults] == kinds and seen.notes == ()

@@ -9,6 +9,7 @@ from typing import Any
 
 import triton.language as tl
 from triton.runtime.jit import mangle_type
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gate.run.faithful.launch import parameter_kinds
 
@@ -81,14 +82,14 @@ def _type(value: Any, kind: str) -> str:
         return "i32" if -(2**31) <= value < 2**31 else "u64" if value >= 2**63 else "i64"
     if isinstance(value, float):
         return kind if kind[:2] in ("fp", "bf") else "fp32"
-    if hasattr(value, "data_ptr"):
+    if hasattr(value, "data_ptr") or isinstance(value, TensorDescriptor):
         return str(mangle_type(value))
     raise NoText
 
 
 def _aligned(value: Any) -> bool:
     """Return whether the JIT takes an argument to be divisible by 16."""
-    if isinstance(value, bool | float):
+    if isinstance(value, bool | float | TensorDescriptor):
         return False
     if isinstance(value, int):
         return value % 16 == 0
