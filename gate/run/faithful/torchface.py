@@ -186,6 +186,10 @@ def _pinned(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
     return mark_host(tensor.clone(), PINNED)
 
 
+def _is_pinned(tensor: torch.Tensor, *_: Any, **__: Any) -> bool:
+    return _how(tensor) == PINNED
+
+
 def _to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     """Do what `Tensor.to` does, in each of its three forms: (device, dtype, ...), (dtype, ...) and
     (other, ...), followed by `non_blocking` and `copy`."""
@@ -232,5 +236,6 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.Tensor.cuda: _cuda,
     torch.Tensor.to: _to,
     torch.Tensor.pin_memory: _pinned,
+    torch.Tensor.is_pinned: _is_pinned,
     torch.Tensor.backward: _backward,
 }
