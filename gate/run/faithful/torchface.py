@@ -114,7 +114,8 @@ def _through(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         found = [how if how != PINNED else MADE for how in map(_how, _tensors((args, kwargs)))]
         how = PINNED if pinned else max(found, default=MADE) or SENT
         for tensor in _tensors(made):
-            mark_host(tensor, how)
+            if not on_host(tensor):  # what a call gives back of what there was stays what it was
+                mark_host(tensor, how)
     return made
 
 

@@ -144,6 +144,7 @@ def forgets_the_device(x):
 
 def writes_pinned_memory(x):
     y = torch.empty(x.shape, pin_memory=True)
+    y.zero_()
     assert y.is_pinned() and not y.is_cuda and not x.is_pinned()
     _launch(x.contiguous(), y)
     torch.cuda.synchronize()
