@@ -14,6 +14,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from gate.dtypes import DTYPES, F64, Array, to_float64
+from gate.judge.choosing import Choice, asker, rounding_chose
 from gate.judge.context import Context
 from gate.judge.evidence import Evidence, Mask
 from gate.judge.jumps import flips
@@ -349,7 +350,9 @@ def _by_pick(subject: Subject, ctx: Context) -> Compared:
     found = picks(subject.out, subject.ref, source, axis, any_order=free)
     wrong = np.array(found.wrong & (subject.live | free))
     if wrong.any() and not found.outside and not found.repeated.any():
-        wrong &= ~_torch_picks_else(subject, source, axis, free)
+        choice = Choice(out=subject.out, ref=subject.ref, source=source, axis=axis, free=free)
+        ask = asker(ctx.references, ctx.inputs, declared.picks, subject.index, subject.part)
+        wrong &= ~rounding_chose(choice, wrong, subject.witness, ask)
     ignored = wrong & found.swallowed & (ctx.specials and not ctx.strict)
     wrong &= ~ignored
     told = (f"`{subject.name}` swallows NaN: the reference picks NaN",)
@@ -367,15 +370,6 @@ def _by_pick(subject: Subject, ctx: Context) -> Compared:
         comparison=result.comparison, wrong=wrong, judged=result.judged, kind=result.kind,
         detail=detail, notes=result.notes,
     )  # fmt: skip
-
-
-def _torch_picks_else(subject: Subject, source: Array, axis: int | None, free: bool) -> Mask:
-    """Where torch's own arithmetic picks another value too: rounding before the choice decides."""
-    loose = np.zeros(subject.out.shape, dtype=bool)
-    for values in (subject.witness.native(), subject.witness.float32()):
-        if values is not None and values.shape == subject.ref.shape:
-            loose |= picks(values, subject.ref, source, axis, any_order=free).wrong
-    return loose
 
 
 def _by_mean(subject: Subject, ctx: Context) -> Compared:

@@ -93,6 +93,46 @@ def picks(
     )  # fmt: skip
 
 
+def along_row(mask: Mask, source_rank: int, axis: int | None) -> Mask:
+    """Return where any element of the row is in the mask; the arguments are those of `picks`."""
+    rows = _Rows(mask.shape, source_rank, axis)
+    held = rows.split(mask)
+    return rows.join(np.broadcast_to(held.any(axis=-1, keepdims=True), held.shape))
+
+
+def exchanged(
+    out: Array, ref: Array, source: Array, axis: int | None, wrong: Mask, *, free: bool
+) -> Array | None:
+    """Return the source with what `out` picks where `ref` picks, and the other way round.
+
+    out, ref  indices, equal shapes; no index twice in a row
+    wrong     the elements to exchange
+    free      whether the order within a row is free: rows with an element of `wrong` are exchanged
+              as a whole
+
+    None where rows share what they pick from, or an index to exchange picks nothing.
+    """
+    rows = _Rows(out.shape, source.ndim, axis)
+    values = (source.reshape(-1) if axis is None else np.moveaxis(source, axis, -1)).copy()
+    mine, theirs, chosen = rows.split(out), rows.split(ref), rows.split(wrong)
+    if values.shape[:-1] != mine.shape[:-1]:
+        return None
+    for row in map(tuple, np.argwhere(chosen.any(axis=-1))):
+        here = np.ones_like(chosen[row]) if free else chosen[row]
+        one, other = mine[row][here], theirs[row][here]
+        left, right = np.setdiff1d(one, other), np.setdiff1d(other, one)
+        picked = np.concatenate([one, other])
+        if left.size != right.size or ((picked < 0) | (picked >= values.shape[-1])).any():
+            return None
+        held = values[row].copy()
+        values[row][left] = held[right]
+        if free:
+            values[row][right] = held[left]
+        else:
+            values[row][other] = held[one]
+    return values.reshape(source.shape) if axis is None else np.moveaxis(values, -1, axis)
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """Turns an index tensor into rows along its last axis, and back (sorted rows stay sorted)."""
