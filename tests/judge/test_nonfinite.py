@@ -127,6 +127,20 @@ def test_a_swallowed_nan_is_a_note_unless_strict(nonfinite: str, status: CaseSta
         assert judged.notes == ("`y` swallows NaN: finite where the reference is NaN",)
 
 
+@pytest.mark.parametrize(
+    ("row", "status"), [([NAN, 3], CaseStatus.FAIL), ([3, NAN], CaseStatus.PASS)]
+)
+def test_a_sort_that_spreads_nan_is_wrong_and_one_that_loses_it_is_noted(
+    row: list[float], status: CaseStatus
+) -> None:
+    case = "op[B=2 H=2; T=float32; x=contiguous/normal; seed=000001]"
+    w = world(UNARY, case, lambda x: np.sort(x, axis=-1), {"x": [row, [4, 1]]})
+    one, two = w["x"][:, 0], w["x"][:, 1]
+    # As `tl.sort` does: each place decides by itself whether the other's value is its own.
+    out = np.stack([np.where(one > two, two, one), np.where(two > one, two, one)], axis=1)
+    assert w.judge(out).status is status
+
+
 def test_a_nan_in_an_infinity_s_place_is_wrong_when_nothing_special_went_in() -> None:
     schema = op(args=(tensor("x", "B H", "float32"),), returns=(ret("y", "B H", "float16"),),
                 dtypes="float16")  # fmt: skip
