@@ -249,6 +249,8 @@ def _tail(clues: Clues) -> Cause | None:
     if atom is None:
         return None
     dim, tile = atom.subject, f" of {atom.value:g}" if atom.value else ""
+    if atom.kind == "power" and not _may_be_rounded_up(clues, dim):
+        return None
     if atom.kind == "power" and not clues.reduced(dim):
         return Cause(
             text=f"the block is {dim} rounded up to a power of two: lanes past the end of {dim} "
@@ -280,6 +282,19 @@ def _tail(clues: Clues) -> Cause | None:
             f"cover {dim} with `triton.cdiv({dim}, BLOCK)` tiles, and divide by {dim} itself",
         ),
     )
+
+
+def _may_be_rounded_up(clues: Clues, dim: str) -> bool:
+    """Whether what else is known lets a block that is too long be the cause.
+
+    Such a block leaves nothing out, and how far another dim reaches does not matter to it.
+    """
+    atoms = clues.condition.atoms if clues.condition else ()
+    sizes = {d.name for d in clues.schema.dims} - {dim}
+    bounded = any(
+        a.kind in ("above", "below") and a.value > 1 and a.subject in sizes for a in atoms
+    )
+    return not bounded and not (clues.many and "all zeros" in clues.pattern)
 
 
 def _many_tiles(clues: Clues) -> Cause | None:

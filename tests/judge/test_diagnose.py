@@ -636,6 +636,24 @@ def test_what_a_few_wrong_elements_have_in_common_is_no_cause() -> None:
         assert (found.text if found else "").startswith(cause) and bool(found) is bool(cause)
 
 
+def test_a_block_that_is_rounded_up_leaves_nothing_out_and_asks_no_other_size() -> None:
+    power = make_atom("H is not a power of two", 1.5, "H", "power")
+    far = make_atom("B > 20", 1.8, "B", "above", 20)
+    rows = make_atom("B > 1", 1.6, "B", "above", 1)
+    for atoms, pattern, told in (
+        ((power,), "columns 4..6", "the block is H rounded up"),
+        ((power, rows), "rows 1..3", "the block is H rounded up"),
+        ((power,), "columns 4..6, all zeros", "these elements are not computed"),
+        ((power, far), "columns 4..6, all zeros", "these elements are not computed"),
+        ((power, far), "columns 4..6", ""),
+    ):
+        clues = Clues(
+            schema=UNARY, failure=wrong_at(8, pattern), condition=Condition(atoms=atoms), tiles=()
+        )
+        found = find_cause(clues)
+        assert (found.text if found else "").startswith(told) and bool(found) is bool(told)
+
+
 def test_wrong_values_that_another_failure_outnumbers_have_no_cause_of_their_own() -> None:
     atom = make_atom("H % 128 != 0", 1.0, "H", "tile", 128)
     for kind, told in ((FailureKind.IMPRECISE, False), (FailureKind.RACE, True)):
