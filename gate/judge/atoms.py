@@ -34,6 +34,8 @@ SIGN_COST = 1.75
 PASSED_EXTRA = 0.5
 """What it costs more to say that an optional arg is passed than that it is not: less than to
 compare it with a size, for each such comparison is false where it is None."""
+FLATTENED = 0.5
+"""What it costs more to speak of the product of two dims than of one."""
 FILL_COST = 2.5
 """What it costs to name a fill, which is a word of ours: what its values are like says more."""
 _FLAG_COSTS = (
@@ -81,8 +83,9 @@ Table = list[tuple[Atom, Mask]]
 def make_table(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> Table:
     """Return every atom that is not the same on all cases, with its column."""
     atoms = itertools.chain(
-        _dims(cases, failed, tiles), _others(cases, failed), _traits(cases, failed)
-    )
+        _dims(cases, failed, tiles), _products(cases, tiles), _others(cases, failed),
+        _traits(cases, failed),
+    )  # fmt: skip
     return _varying([(atom, _column(atom, cases)) for atom in atoms])
 
 
@@ -113,6 +116,15 @@ def _dims(cases: Sequence[Factors], failed: Mask, tiles: Sequence[int]) -> Itera
         if one in names:
             for sign, cost in (("!=", 1.7), ("==", 2.0), (">", 1.8), ("<", 1.8)):
                 yield make_atom(f"{one} {sign} {other}", cost, f"{one}, {other}", "relation")
+
+
+def _products(cases: Sequence[Factors], tiles: Sequence[int]) -> Iterator[Atom]:
+    """Yield what two dims that a launcher flattens need of their product."""
+    for name in dict.fromkeys(name for case in cases for name in case.products):
+        yield make_atom(f"{name} is not a power of two", 1.5 + FLATTENED, name, "power")
+        for tile in tiles:
+            if tile > 1 and any(case.products.get(name, 1) % tile == 0 for case in cases):
+                yield make_atom(f"{name} % {tile} != 0", 1.0 + FLATTENED, name, "tile", tile)
 
 
 def _tiles(name: str, tiles: Sequence[int]) -> Iterator[Atom]:

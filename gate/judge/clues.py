@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gate.judge.atoms import Atom
 from gate.judge.conditions import Condition
+from gate.judge.factors import TIMES
 from gate.judge.model import Failure
 from gate.schema.gradients import own_returns
 from gate.schema.model import OpSchema
@@ -54,7 +55,8 @@ class Clues:
         return next((atom for atom in atoms if atom.kind in kinds), None)
 
     def reduced(self, dim: str) -> bool:
-        """Whether a dim is in no output, not even as a part of another: the op reduces over it."""
+        """Whether a dim, or one of a product, is in no output, not even as a part of another: the
+        op reduces over it."""
         outs = {e.text for r in own_returns(self.schema) for e in r.shape or ()}
         parts = {d.name: d.derived.names for d in self.schema.dims if d.derived is not None}
         waiting = list(outs)
@@ -62,7 +64,7 @@ class Clues:
             inside = parts.get(waiting.pop(), frozenset()) - outs
             outs |= inside
             waiting.extend(inside)
-        return bool(outs) and dim not in outs
+        return bool(outs) and not outs.issuperset(dim.split(TIMES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,12 @@ from gate.case.layouts import is_contiguous
 from gate.case.model import Case, DtypeScalar
 from gate.judge.traits import traits_of
 from gate.schema.gradients import PREFIX
-from gate.schema.model import OpSchema
+from gate.schema.model import DimKind, OpSchema, TensorArg
 
 FILL_OF = "fill of "
 """How the fill of an arg is named among the words."""
+TIMES = " * "
+"""What stands between the dims of a product."""
 _LIKE = {"large_low": "large"}
 """Fill -> the fill that it is a case of, and that a condition names."""
 
@@ -38,6 +40,8 @@ class Factors:
     """What its values are like: `labels holds -100`, `ids repeats a value`."""
     extremes: Mapping[str, float] = field(default_factory=dict)
     """`max of x` and the like."""
+    products: Mapping[str, int] = field(default_factory=dict)
+    """`R * L` -> its extent, for dims of neighbouring axes: a launcher may flatten the two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +107,24 @@ def _factors(bound: BoundCase, values: bool) -> Factors:
     _relations(bound, flags)
     traits, extremes = traits_of(bound) if values else ({}, {})
     return Factors(
-        dims=dims, numbers=numbers, words=words, flags=flags, traits=traits, extremes=extremes
-    )
+        dims=dims, numbers=numbers, words=words, flags=flags, traits=traits, extremes=extremes,
+        products={f"{a}{TIMES}{b}": dims[a] * dims[b] for a, b in _flattened(bound.schema)},
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=16)
+def _flattened(schema: OpSchema) -> tuple[tuple[str, str], ...]:
+    """Return pairs of drawn dims of neighbouring axes, whichever part of an axis they make up."""
+    derived = {d.name: d.derived.names for d in schema.dims if d.derived is not None}
+    drawn = {d.name for d in schema.dims if d.kind is DimKind.RANGE}
+    found: dict[tuple[str, str], None] = {}
+    for arg in schema.args:
+        shape = (isinstance(arg, TensorArg) and arg.shape) or ()
+        parts = [[n for m in sorted(e.names) for n in sorted(derived.get(m, {m}))] for e in shape]
+        for one, other in itertools.pairwise(parts):
+            pairs = itertools.product(one, other)
+            found |= dict.fromkeys((a, b) for a, b in pairs if a != b and {a, b} <= drawn)
+    return tuple(found)
 
 
 def shown(name: str) -> str:

@@ -2,6 +2,7 @@
 
     H % 128 != 0            N is not a power of two      K > 32, wd == 0, max of x < 0
     W < S                   T != float32                 x is filled with negative
+    R * L % 64 != 0         R * L is not a power of two
     x is not contiguous     not causal                   labels holds -100
     N > M or N < M and N % 32 != 0                       every case
 
@@ -89,9 +90,12 @@ def negated(flag: str) -> str:
 
 
 def quantity(factors: Factors, name: str) -> float:
-    """Return a dim, a scalar or an extreme of the values by its name; NaN when a case has none."""
-    held = factors.dims.get(name, factors.numbers.get(name, factors.extremes.get(name)))
-    return math.nan if held is None else held
+    """Return a dim, a product of dims, a scalar or an extreme of the values; NaN when a case has
+    none of that name."""
+    for named in (factors.dims, factors.numbers, factors.extremes, factors.products):
+        if name in named:
+            return named[name]
+    return math.nan
 
 
 def read_atom(text: str) -> Predicate:
@@ -165,7 +169,7 @@ def _modulo(name: str, tile: int, zero: bool) -> Predicate:
 
 def _power(name: str, yes: bool) -> Predicate:
     def holds(factors: Factors) -> bool:
-        value = factors.dims.get(name)
+        value = factors.dims.get(name, factors.products.get(name))
         return value is not None and (value & (value - 1) == 0) == yes
 
     return holds

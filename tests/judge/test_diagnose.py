@@ -654,6 +654,14 @@ def test_a_block_that_is_rounded_up_leaves_nothing_out_and_asks_no_other_size() 
         assert (found.text if found else "").startswith(told) and bool(found) is bool(told)
 
 
+def test_a_product_of_dims_is_reduced_only_when_one_of_them_is() -> None:
+    for dims, told in (("B * H", "the block is B * H rounded up"), ("B * K", "whole tiles of B *")):
+        atom = make_atom(f"{dims} is not a power of two", 2.0, dims, "power")
+        clues = Clues(schema=UNARY, failure=failure(), condition=Condition(atoms=(atom,)), tiles=())
+        found = find_cause(clues)
+        assert found is not None and found.text.startswith(told)
+
+
 def test_wrong_values_that_another_failure_outnumbers_have_no_cause_of_their_own() -> None:
     atom = make_atom("H % 128 != 0", 1.0, "H", "tile", 128)
     for kind, told in ((FailureKind.IMPRECISE, False), (FailureKind.RACE, True)):

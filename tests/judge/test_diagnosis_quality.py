@@ -44,6 +44,19 @@ args:
 returns:
   y: {tensor: [B, Hq, SQ, D], dtype: T}
 """
+GROUP_NORM = b"""
+format: 1
+op: group_norm
+entry: ops/k.py::run
+reference: refs/a.py::group_norm
+dims: {B: 1..4, G: 1..4, R: 1..64, C: R * G, L: 1..64}
+dtypes: {T: [float32, float16]}
+args:
+  x: {tensor: [B, C, L], dtype: T}
+  g: {scalar: int, make: "G"}
+returns:
+  y: {tensor: [B, C, L], dtype: T}
+"""
 FAILURE = Failure(kind=FailureKind.WRONG_VALUE, key="y", kernel="ops/k.py::k", message="")
 BUDGET = 24
 Trigger = Callable[[Factors], bool]
@@ -110,3 +123,11 @@ def test_the_stated_condition_is_the_true_trigger(
     condition, true, spent = investigate(schema, trigger, hiding, seed=3)
     assert true, condition
     assert spent <= BUDGET
+
+
+def test_two_axes_that_a_launcher_flattens_are_spoken_of_as_one() -> None:
+    (schema,) = load_text(GROUP_NORM, "ops/k.op.yaml")
+    condition, true, _ = investigate(
+        schema, lambda f: f.dims["R"] * f.dims["L"] % 128 != 0, {}, seed=4
+    )
+    assert condition == "fails exactly when R * L % 128 != 0" and true

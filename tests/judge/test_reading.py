@@ -24,6 +24,7 @@ CASE = Factors(
     },
     traits={"labels holds -100": True, "some lens % P != 0": False},
     extremes={"max of x": -0.25, "least row peak of x": 1e-40},
+    products={"R * L": 48},
 )  # fmt: skip
 
 
@@ -40,6 +41,8 @@ CASE = Factors(
         ("the last axis of x has stride 1", False), ("labels holds -100", True),
         ("some lens % P != 0", False), ("max of x < 0", True),
         ("least row peak of x < 1e-30", True),
+        ("R * L % 32 != 0", True), ("R * L is a power of two", False), ("R * L > 47", True),
+        ("R * N % 7 != 0", False),
         ("Q > 1", False), ("Q != 1", False), ("y is contiguous", False), (EVERY, True),
         ("N > M and x and g have other strides", False),
         ("N < M or N > M and N % 32 != 0", True), ("x is not contiguous and W < K", True),
