@@ -21,8 +21,8 @@ everybody writes them, had false alarms on negative fills.
 More terms are looked at only when a case would fail without them:
 
     s at 16u                  what moves with the square of u (the variance of equal values)
-    2^-24 * max|ref| / 4      for each term of a sum that is made one element after the other
-                              (`gate.judge.mixing` counts the terms)
+    2^-24 * max|ref| / 4      for each term of a sum that is made one element after the other, no
+                              more than an element can show of one (`gate.judge.longsums`)
     2^-22 * max|in|^2         where the whole reference is 0: nothing else says how large the terms
                               were that cancel; times 1/sqrt(eps), as a norm multiplies what is
                               left by it (the eps is a scalar arg, or 1e-6 where the op has several
@@ -57,6 +57,7 @@ from gate.dtypes import DTYPES, F64, rounded
 from gate.judge.caps import CAP, CAP_MOST
 from gate.judge.evidence import Evidence, Mask
 from gate.judge.jumps import Hidden, hidden_by_jumps, overcrowded
+from gate.judge.longsums import SUM_STEP, long_sums
 from gate.judge.mixing import MOST_TERMS
 from gate.judge.side import largest, rms
 from gate.schema.model import DtypeTolerance, Tolerance
@@ -75,8 +76,6 @@ STEEP_ROUNDOFF = 2.0**-11
 """u that steepness is measured with, at least."""
 SECOND_ORDER_COARSEST = 2.0**-11
 """u past which 16u is no small change any more."""
-SUM_STEP = 0.25
-"""Half units in the last place that each term of a slow sum may lose (0.12 was seen)."""
 CANCELLED = 2.0**-22
 """Share of the largest product of two inputs that a difference of equal terms may leave."""
 TINIEST = 2.0**-126
@@ -288,11 +287,11 @@ def _second_order(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
 
 
 def _long_sums(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
-    """What a sum loses that is made one element after the other: it grows with its terms."""
-    step = SUM_STEP * FLOOR * evidence.peak
-    if rule.working == "float64" or x.max(initial=0.0) > rule.factor * step * MOST_TERMS:
+    """What a sum loses that is made one element after the other, where an element shows it."""
+    most = SUM_STEP * FLOOR * evidence.peak * MOST_TERMS
+    if rule.working == "float64" or x.max(initial=0.0) > rule.factor * most:
         return 0.0
-    return step * evidence.terms()
+    return long_sums(evidence, rule.roundoff)
 
 
 def _cancelled(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
