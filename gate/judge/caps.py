@@ -17,7 +17,7 @@ from gate.dtypes import F64, Array, to_float64
 from gate.judge.oracle import References, pick
 
 CAP = 2.0**-22
-"""Share of the largest result, times the cap, that may be lost: four roundings of 2^-24."""
+"""Share of what reaches an element, times the cap, that may be lost: four roundings of 2^-24."""
 CAP_LEAST = 4.0
 """A smaller cap loses no more than is allowed anyway."""
 CAP_MOST = 128.0

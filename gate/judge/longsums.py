@@ -46,16 +46,23 @@ def long_sums(evidence: Evidence, u: float) -> F64:
 
     u  unit roundoff that s is asked for
     """
-    terms, top = evidence.terms(), UNIT * evidence.peak
+    return np.asarray(SUM_STEP * evidence.terms() * reach(evidence, u))
+
+
+def reach(evidence: Evidence, u: float) -> F64:
+    """Return how far 2^-24 of a sum's terms reaches each element, at most 2^-24 of the largest.
+
+    u  unit roundoff that s is asked for
+    """
+    terms, top = max(evidence.terms(), 1.0), UNIT * evidence.peak
     s = evidence.spread(u)
     if s is None:
-        return np.full_like(evidence.ref, SUM_STEP * terms * top)
+        return np.full_like(evidence.ref, top)
     q = s * (UNIT / u)
     local = LUCK * np.maximum(np.sqrt(terms) * q, _by_torch(evidence))
     np.maximum(local, rms(q), out=local)
     np.maximum(local, UNIT * evidence.side.size, out=local)
-    np.minimum(local, top, out=local)
-    return np.asarray(SUM_STEP * terms * local)
+    return np.asarray(np.minimum(local, top))
 
 
 def _by_torch(evidence: Evidence) -> F64 | float:

@@ -32,7 +32,7 @@ More terms are looked at only when a case would fail without them:
                               product of two different inputs elsewhere
     64 s of integers          s where what integer inputs become as floats is moved by 2^-24: an
                               angle is a position times a frequency; only where it grows with u
-    2^-22 * cap * max|ref|    where a scalar arg caps, as in cap * tanh(x / cap) (`gate.judge.caps`)
+    4 * cap * reach           where a scalar arg caps, as in cap * tanh(x / cap) (`gate.judge.caps`)
     2^-126                    for each term of a sum: subnormal float32 numbers may count as 0
 
 What `tolerance:` declares changes this so:
@@ -57,7 +57,7 @@ from gate.dtypes import DTYPES, F64, rounded
 from gate.judge.caps import CAP, CAP_MOST
 from gate.judge.evidence import Evidence, Mask
 from gate.judge.jumps import Hidden, hidden_by_jumps, overcrowded
-from gate.judge.longsums import SUM_STEP, long_sums
+from gate.judge.longsums import SUM_STEP, UNIT, long_sums, reach
 from gate.judge.mixing import MOST_TERMS
 from gate.judge.side import largest, rms
 from gate.schema.model import DtypeTolerance, Tolerance
@@ -357,10 +357,11 @@ def _integers(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
 
 def _caps(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:
     """What is lost beside the 1 in `cap * (2 * sigmoid(2 * x / cap) - 1)`, times the cap."""
-    size = CAP * evidence.peak
-    if rule.working == "float64" or x.max(initial=0.0) > rule.factor * size * CAP_MOST:
+    most = CAP * evidence.peak * CAP_MOST
+    if rule.working == "float64" or x.max(initial=0.0) > rule.factor * most:
         return 0.0
-    return size * evidence.cap()
+    cap = evidence.cap()
+    return CAP / UNIT * cap * reach(evidence, rule.roundoff) if cap else 0.0
 
 
 def _flushed(evidence: Evidence, rule: Rule, x: F64, allowed: F64) -> Term:

@@ -70,6 +70,26 @@ def test_a_slightly_wrong_scale_is_wrong_under_a_cap() -> None:
     assert w.judge(out).status is CaseStatus.FAIL
 
 
+PEAKED = op(
+    dims=(dim("M"), dim("N")), reference="torch.softmax(cap * torch.tanh(x / cap), -1)",
+    args=(tensor("x", "M N"), scalar("cap", "float", 30.0)), returns=(ret("y", "M N"),),
+)  # fmt: skip
+
+
+def test_small_elements_beside_a_large_one_are_judged_by_their_own_size() -> None:
+    def peaked(x: Any, cap: float) -> Any:
+        x = np.concatenate([x[:, :1] * 0 + 10, x[:, 1:]], axis=1)
+        return softmax(cap * np.tanh(x / cap))
+
+    case = "op[M=2 N=48; T=float32; x=contiguous/normal cap=30.0; seed=000003]"
+    w = world(PEAKED, case, peaked)
+    out = peaked(to_float64(w["x"]), 30.0).astype(np.float32)
+    assert w.judge(out).status is CaseStatus.PASS
+    small = (out > 1e-6) & (out < 3e-5)
+    assert small.any() and out.max() > 0.9
+    assert w.judge(np.where(small, out * np.float32(1.18), out)).status is CaseStatus.FAIL
+
+
 class Answers:
     """A reference of one value and one number."""
 
