@@ -60,7 +60,9 @@ def test_a_refusal_that_the_base_has_too_is_no_news(tmp_path: Path):
 
 def test_refusing_what_the_base_got_wrong_is_a_mend_and_not_told(tmp_path: Path):
     wrong = repos.KERNEL.replace("    x = x.contiguous()\n", "")
-    wrong = wrong.replace("torch.empty_like(x)", "torch.empty(x.shape, dtype=x.dtype)")
+    wrong = wrong.replace(
+        "torch.empty_like(x)", "torch.empty(x.shape, dtype=x.dtype, device=x.device)"
+    )
     wrong = wrong.replace("x, y, x.stride(0),", "x, y, x.shape[1],")
     mended = wrong.replace(
         "    y = torch.empty(",
