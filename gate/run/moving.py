@@ -48,7 +48,7 @@ class MovedIntegers(TorchDispatchMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Run an operation, and move what it made if it made a float of integers."""
-        kinds = {tensor.dtype for tensor in _tensors((args, kwargs or {}))} - {torch.bool}
+        kinds = {tensor.dtype for tensor in tensors_in((args, kwargs or {}))} - {torch.bool}
         floats = {kind for kind in kinds if kind.is_floating_point or kind.is_complex}
         if floats and kinds - floats and func.overloadpacket.__name__ in _PROMOTES:
             args = tuple(self._moved(arg) if _whole(arg) else arg for arg in args)
@@ -70,11 +70,12 @@ def _whole(value: Any) -> bool:
     )
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors in the arguments of a call or in its result, in lists and mappings too."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _tensors(item)
+            yield from tensors_in(item)
     elif isinstance(value, Mapping):
-        yield from _tensors(list(value.values()))
+        yield from tensors_in(list(value.values()))

@@ -19,8 +19,8 @@ import torch.cuda.nvtx
 from gate.run.faithful.torchface import GPU
 
 NAME = "NVIDIA H100 80GB HBM3"
-MEMORY = 85_017_493_504
-"""Bytes of its memory, as its driver tells them."""
+MEMORY = 79 * 2**30
+"""Bytes of its memory, about: some of its 80 GB is the driver's."""
 LIMITS = {
     "max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 132,
     "warpSize": 32, "sm_clock_rate": 1980000, "mem_clock_rate": 2619000, "mem_bus_width": 5120,

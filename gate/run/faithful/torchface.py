@@ -14,12 +14,14 @@ without the face and sees plain CPU tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch.utils._device
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+
+from gate.run.moving import tensors_in
 
 GPU = torch.device("cuda", 0)
 """Where tensors seem to lie."""
@@ -104,16 +106,16 @@ def _through(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         if gpu:
             kwargs["device"] = HOST
     else:
-        gpu = any(not on_host(tensor) for tensor in _tensors((args, kwargs)))
+        gpu = any(not on_host(tensor) for tensor in tensors_in((args, kwargs)))
     made = func(*args, **kwargs)
     if named is not None and isinstance(made, torch.Tensor):
-        source = next(_tensors(args), None)
+        source = next(tensors_in(args), None)
         if source is not None and on_host(source) == gpu and torch._C._is_alias_of(made, source):
             made = made.clone()
     if not gpu:
-        found = [how if how != PINNED else MADE for how in map(_how, _tensors((args, kwargs)))]
+        found = [how if how != PINNED else MADE for how in map(_how, tensors_in((args, kwargs)))]
         how = PINNED if pinned else max(found, default=MADE) or SENT
-        for tensor in _tensors(made):
+        for tensor in tensors_in(made):
             if not on_host(tensor):  # what a call gives back of what there was stays what it was
                 mark_host(tensor, how)
     return made
@@ -124,16 +126,6 @@ def _names_gpu(device: Any) -> bool:
     if isinstance(device, int):
         return True
     return bool(torch.device(device).type == "cuda")
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, Mapping):
-        yield from _tensors(list(value.values()))
 
 
 # --- what a GPU answers differently ---------------------------------------------------------------
